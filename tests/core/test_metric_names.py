@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import UnknownNameError
-from multimodal_eval.core.metric_names import ALIASES, NOT_HERE, metric_advice
+from multimodal_eval.core.metric_names import ALIASES, JUDGES, NOT_HERE, metric_advice
 from multimodal_eval.evaluation.metrics_registry import get_metric, list_available
+from multimodal_eval.judges.built_in_judges import judges
 
 PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
 
@@ -32,6 +33,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
         ("BERT-Score", "Did you mean 'bertscore' (its F1; precision and recall are its parts)?"),
         ("BLEURT", "The nearest here: 'semantic_similarity'."),
         ("fid", "FID is not here: it scores generated images, and this package scores text. Known: acc_at_iou"),
+        ("clair", "Did you mean 'judge:clair' (by the references alone)? It asks a model: --judge PROVIDER:NAME."),
+        ("llm-as-a-judge", "Did you mean 'judge:helpfulness' (or another of `mmeval ls judges`)?"),
         ("cidr", "Did you mean 'cider'? Known: acc_at_iou, "),
         ("xyz", "no metric is named 'xyz'. Known: acc_at_iou, "),
     ],
@@ -54,7 +57,7 @@ def test_other_kinds_of_names_are_not_metrics():
     assert "Did you mean 'captioning'?" in str(UnknownNameError("task", "CAPTIONING", ["captioning"]))
 
 
-@given(st.sampled_from([*ALIASES, *NOT_HERE]), st.randoms())
+@given(st.sampled_from([*ALIASES, *JUDGES, *NOT_HERE]), st.randoms())
 def test_case_and_separators_do_not_matter(name, random):
     changed = "".join(random.choice([c.lower(), c.upper()]) for c in name).replace("-", random.choice(["", "_", "-"]))
     assert metric_advice(changed, list_available()) == metric_advice(name, list_available())
@@ -65,6 +68,8 @@ def test_the_tables_name_metrics_that_exist():
     suggested |= {metric for nearest, _ in NOT_HERE.values() for metric in nearest}
     assert suggested <= set(list_available())
     assert not set(NOT_HERE) & set(ALIASES)
+    named = {name.removeprefix("judge:") for name, _ in JUDGES.values()}
+    assert named - {"FILE.yaml"} <= set(judges())
 
 
 def test_the_page_shows_the_tables():
@@ -73,6 +78,7 @@ def test_the_page_shows_the_tables():
         f"| {name} | {'; '.join(f'`{metric}`: {about}' for metric, about in metrics.items())} |"
         for name, metrics in ALIASES.items()
     ]
+    rows += [f"| {name} | `{judge}`: {about} |" for name, (judge, about) in JUDGES.items()]
     rows += [
         f"| {name} | {', '.join(f'`{metric}`' for metric in nearest) or 'none'} | {reason} |"
         for name, (nearest, reason) in NOT_HERE.items()

@@ -67,6 +67,7 @@ class Behaviour:
     script: Script | None = None  # None: a text that is made of the body's digest
     keeps_bodies: bool = True  # False saves memory
     is_constant: bool = False  # the same reply to every request, without looking at it: for benchmarks
+    constant: str = "yes"  # the text of that reply
     elsewhere: str = "http://elsewhere.example/v1/chat/completions"  # where a redirect goes
 
 
@@ -95,6 +96,7 @@ class Server:
         self._seen = 0
         self._times: list[float] = []
         self.most_at_once = 0
+        self.constant = response(200, completion(Reply(self.behaviour.constant), "tiny"))
         self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
@@ -228,7 +230,7 @@ class _Connection(asyncio.Protocol):
         behaviour = self.server.behaviour
         if behaviour.is_constant and method == "POST":
             self.server.seen(self.loop.time())
-            self.loop.call_later(behaviour.latency, self._send, _CONSTANT)
+            self.loop.call_later(behaviour.latency, self._send, self.server.constant)
             return
         if method == "GET" and path == "/v1/seen":
             self._write(Reply(raw=json.dumps(self.server.taken()).encode()))
@@ -373,9 +375,6 @@ def response(status: int, content: bytes, headers: Mapping[str, str] | None = No
     return f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}\r\n{head}\r\n".encode("latin-1") + content
 
 
-_CONSTANT = response(200, completion(Reply("yes"), "tiny"))
-
-
 def main() -> None:
     """Serve in the foreground, until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -383,11 +382,12 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=PROBABILITY", help=", ".join(FAULTS))
-    parser.add_argument("--constant", action="store_true", help="the same reply to every request")
+    parser.add_argument("--constant", metavar="TEXT", help="the same reply to every request")
     options = parser.parse_args()
     faults = {name: float(share) for name, _, share in (fault.partition("=") for fault in options.fault)}
+    constant = {} if options.constant is None else {"is_constant": True, "constant": options.constant}
     server = Server(
-        Behaviour(latency=options.latency, faults=faults, seed=options.seed, is_constant=options.constant),
+        Behaviour(latency=options.latency, faults=faults, seed=options.seed, **constant),
         options.port,
     )
     print(server.url, flush=True)

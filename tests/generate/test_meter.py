@@ -180,7 +180,7 @@ def test_a_request_that_waits_for_the_budget_has_neither_a_slot_nor_a_time_out()
 
         async def one():
             exchanges.append(await asker.ask(request()))
-            meter.budget = meter.spent + 30.0
+            meter.purse.budget = meter.spent + 30.0
 
         await asyncio.gather(*(one() for _ in range(20)))  # the last one waits for about a second
         return exchanges

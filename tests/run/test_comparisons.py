@@ -87,7 +87,7 @@ def test_samples_of_one_run_only_are_an_error_unless_allowed(tmp_path):
     pairs = comparison_samples([first, second], [(0, 1)], allow_partial=True)
     assert [pair.id for pair in pairs] == ["s1", "s2"]
     third = run_of(tmp_path / "c", [sample(7, "z")])
-    with pytest.raises(ConfigError, match="no sample of .*a is in a and c"):
+    with pytest.raises(ConfigError, match=r"no sample of .*a is in a and c"):
         list(comparison_samples([first, third], [(0, 1)], allow_partial=True))
 
 
@@ -130,7 +130,7 @@ def test_a_run_without_all_answers_is_refused(tmp_path, runs):
 
     folder = runs[0].folder
     folder.write_info(msgspec.structs.replace(runs[0].info, state="generating"))
-    with pytest.raises(RunFolderError, match="does not have all answers yet. Continue it first with: mmeval score"):
+    with pytest.raises(RunFolderError, match=r"does not have all answers yet\. Continue it first with: mmeval score"):
         answered(folder.location)
 
 
@@ -152,5 +152,5 @@ def test_a_column_is_a_baseline(tmp_path):
     assert [pair.metadata.get("baseline") for pair in pairs] == ["y", None]
     with pytest.raises(ConfigError, match="'gtp' is neither a file, nor a run, nor a column"):
         system_of_column(run, "gtp")
-    with pytest.raises(InputError, match="`n` must be a text. Got 3 instead"):
+    with pytest.raises(InputError, match=r"`n` must be a text\. Got 3 instead"):
         system_of_column(run, "n")

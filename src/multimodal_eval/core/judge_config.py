@@ -8,7 +8,18 @@ import msgspec
 
 from multimodal_eval.core.generation_config import Detail, GenerationConfig, MediaAs, Parameters, Price
 
-__all__ = ["UNASKED", "Combine", "Criterion", "JudgeConfig", "JudgeForm", "JudgeModel", "JudgeUntil", "Orders", "Shown"]
+__all__ = [
+    "EFFORT",
+    "UNASKED",
+    "Combine",
+    "Criterion",
+    "JudgeConfig",
+    "JudgeForm",
+    "JudgeModel",
+    "JudgeUntil",
+    "Orders",
+    "Shown",
+]
 
 JudgeForm = Literal[
     "scale",  # a number on a scale
@@ -115,3 +126,5 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
 # Settings that change scores but no request: with other values, stored verdicts are used again.
 UNASKED = ("name", "combine")
+# Settings that change neither: how fast, how long, how expensive. They may change while a run is continued.
+EFFORT = ("concurrency", "timeout", "retries", "prices", "budget", "use_cache", "use_probe")

@@ -1,4 +1,4 @@
-"""Other programs' names of metrics, and what to write here instead. docs/metric-names.md shows both tables.
+"""Other programs' names of metrics, and what to write here instead. docs/metric-names.md shows all tables.
 
 Names are compared without case, spaces, hyphens and underscores: "ROUGE-L", "Rouge_L" and "rougel" are one name. They
 are suggested, never replaced silently: several programs use one name for different formulas.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-__all__ = ["ALIASES", "NOT_HERE", "metric_advice"]
+__all__ = ["ALIASES", "JUDGES", "NOT_HERE", "metric_advice"]
 
 # Another name -> the metric here, or the metrics with what tells them apart.
 ALIASES: dict[str, dict[str, str]] = {
@@ -97,8 +97,18 @@ NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
     "ViLBERTScore": (("ref_clipscore",), "it needs a trained vision and language model"),
     "PAC-S": (("clipscore",), "it needs its own weights; `--option clipscore.model=DIR` takes other CLIP models"),
     "FID": ((), "it scores generated images, and this package scores text"),
-    "LLM judge": (("semantic_similarity",), "no metric here asks a language model"),
-    "GPTScore": (("perplexity",), "no metric here asks a language model"),
+    "GPTScore": (("perplexity",), "it needs the probabilities that a large language model gives to the answer"),
+}
+
+# A metric that asks a model -> the judge here.
+JUDGES: dict[str, tuple[str, str]] = {
+    "LLM judge": ("judge:helpfulness", "or another of `mmeval ls judges`"),
+    "LLM as a judge": ("judge:helpfulness", "or another of `mmeval ls judges`"),
+    "helpfulness": ("judge:helpfulness", "on a scale from 1 to 5"),
+    "correctness": ("judge:correctness", "yes or no, by the references"),
+    "preference": ("judge:preference", "against the answers in the column `baseline`"),
+    "CLAIR": ("judge:clair", "by the references alone"),
+    "G-Eval": ("judge:FILE.yaml", "with `expected: true` in the file"),
 }
 
 
@@ -107,6 +117,7 @@ def _bare(name: str) -> str:
 
 
 _ALIASES = {_bare(name): metrics for name, metrics in ALIASES.items()}
+_JUDGES = {_bare(name): judge for name, judge in JUDGES.items()}
 _NOT_HERE = {_bare(name): (name, *entry) for name, entry in NOT_HERE.items()}
 
 
@@ -122,6 +133,9 @@ def metric_advice(name: str, known: Collection[str]) -> str | None:
         return f"Did you mean {' or '.join(f'{metric!r} ({about})' for metric, about in meant.items())}?"
     if same:
         return f"Did you mean {same[0]!r}?"
+    if bare in _JUDGES:
+        judge, about = _JUDGES[bare]
+        return f"Did you mean {judge!r} ({about})? It asks a model: --judge PROVIDER:NAME."
     if bare in _NOT_HERE:
         published, nearest, reason = _NOT_HERE[bare]
         near = " or ".join(repr(metric) for metric in nearest if metric in known)

@@ -22,5 +22,17 @@ def noted(progress: Progress, notes: Sequence[str]) -> None:
         noting(notes)
 
 
+def counting(stage: str, total: int, progress: Progress) -> Callable[[int], None]:
+    """A function that is told how many more are done."""
+    done = 0
+
+    def tick(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(stage, done, total)
+
+    return tick
+
+
 def silent(stage: str, done: int, total: int | None) -> None:
     """Report nothing."""

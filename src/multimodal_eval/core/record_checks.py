@@ -51,11 +51,30 @@ def _info_faults(info: RunInfo) -> Iterator[str]:
         missing = [name for name in info.metrics if name not in info.signatures]
         if missing:
             yield f"{shorten(missing[0])} has no signature"
+    yield from _judge_faults(info)
     for name, signature in info.signatures.items():
         if signature.headline is not None and not isinstance(signature.headline, str):
             yield f"the headline in the signature of {shorten(name)} is not a name"
         if not isinstance(signature.weights, Mapping) or not all(map(_is_weight, signature.weights.values())):
             yield f"the weights in the signature of {shorten(name)} are not numbers"
+
+
+def _judge_faults(info: RunInfo) -> Iterator[str]:
+    """Judges whose names are not those of files, and impossible counts of verdicts."""
+    for name in (*info.judging, *info.config.judges):
+        if not is_name(name):
+            yield f"{shorten(name)} cannot name a metric"
+    for name, judge in info.config.judges.items():
+        if judge.name not in ("", name):
+            yield f"the judge of {name} has another name"
+        if judge.prompt is not None and judge.template is None:  # a run stores the text, and reads no file again
+            yield f"the template of the judge of {name} is missing"
+    for name, judged in info.judging.items():
+        counts = (*judged.statuses.values(), judged.input_tokens, judged.output_tokens)
+        if any(count < 0 for count in counts):
+            yield f"the counts of the judge of {name} are negative"
+        if judged.cost is not None and not isfinite(judged.cost):
+            yield f"the cost of the judge of {name} is not finite"
 
 
 def _is_weight(value: object) -> bool:

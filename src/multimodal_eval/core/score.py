@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Status = Literal["ok", "missing_input", "degenerate", "error", "open"]
 
 
+BY_JUDGE = "by_judge"  # the warning of a sample whose answer a judge read, because a rule found nothing
 UNREAD = "unread"  # the warning of a sample in whose answer a rule found nothing; counted beside the score
 
 

@@ -21,7 +21,7 @@ from multimodal_eval.generate.estimate import input_tokens
 from multimodal_eval.generate.prices import cost_of, money
 from multimodal_eval.generate.protocol import Answer, EndpointError, Generator, Request
 
-__all__ = ["BudgetError", "Meter", "Metered"]
+__all__ = ["BudgetError", "Meter", "Metered", "Purse"]
 
 # Input tokens may be this many times the estimate: before an answer has told, and beyond the largest ratio so far.
 _FIRST_RATIO, _MARGIN = 2.0, 1.25
@@ -32,59 +32,94 @@ class BudgetError(EndpointError):
 
 
 @dataclass
-class Meter:
-    """Tokens and money of the requests of this process, and what was spent before."""
+class Purse:
+    """The money of a run: its budget, and what is spent or reserved. Meters with different prices can share it."""
 
-    price: Price | None = None
     budget: float | None = None
     spent: float = 0.0  # also by earlier processes
-    input_tokens: int = 0
-    output_tokens: int = 0
-    most_output: int = 0  # tokens of one answer
-    _reserved: dict[int, float] = field(default_factory=dict)  # number of a request in flight -> its highest cost
-    _ratio: float = 0.0  # the largest so far: tokens of an input / its estimate
-    _numbers: int = 0
-    _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    reserved: dict[int, float] = field(default_factory=dict)  # number of a request in flight -> its highest cost
+    numbers: int = 0
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def wake(self) -> None:
+        """Let the requests that wait look again."""
+        while self.waiting:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+
+class Meter:
+    """Tokens and money of the requests of this process to one model, and what was spent before."""
+
+    def __init__(
+        self,
+        price: Price | None = None,
+        budget: float | None = None,
+        spent: float = 0.0,
+        *,
+        most_output: int = 0,
+        purse: Purse | None = None,
+    ) -> None:
+        self.price = price
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.most_output = most_output  # tokens of one answer
+        self._ratio = 0.0  # the largest so far: tokens of an input / its estimate
+        self.purse = Purse(budget, spent) if purse is None else purse
 
     @classmethod
-    def of(cls, config: GenerationConfig, spent: float = 0.0) -> Meter:
+    def of(cls, config: GenerationConfig, spent: float = 0.0, purse: Purse | None = None) -> Meter:
         """The meter of a run; `spent` is what its answers so far have cost."""
-        return cls(config.price, config.budget, spent, most_output=config.parameters.max_tokens or 0)
+        tokens = config.parameters.max_tokens or 0
+        return cls(config.price, config.budget, spent, most_output=tokens, purse=purse)
+
+    @property
+    def budget(self) -> float | None:
+        """What may be spent."""
+        return self.purse.budget
+
+    @property
+    def spent(self) -> float:
+        """What is spent, also by earlier processes, and by others that share the budget."""
+        return self.purse.spent
 
     async def reserve(self, estimated: int) -> int:
         """Wait until the budget allows a request with this many estimated tokens. Returns its number."""
-        most = self._highest_cost(estimated)
-        while self.budget is not None and self.spent + sum(self._reserved.values()) + most > self.budget:
-            if not self._reserved:
+        purse, most = self.purse, self._highest_cost(estimated)
+        while purse.budget is not None and purse.spent + sum(purse.reserved.values()) + most > purse.budget:
+            if not purse.reserved:
                 raise BudgetError(self._refusal(most))
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+            purse.waiting.append(turn)
             await turn
             most = self._highest_cost(estimated)
-        self._numbers += 1
-        if self.budget is not None:
-            self._reserved[self._numbers] = most
-        return self._numbers
+        purse.numbers += 1
+        if purse.budget is not None:
+            purse.reserved[purse.numbers] = most
+        return purse.numbers
 
     def settle(self, number: int, estimated: int, answer: Answer) -> None:
         """Replace the highest cost of a request by that of its answer."""
         self.input_tokens += answer.input_tokens or 0
         self.output_tokens += answer.output_tokens or 0
-        highest = self._reserved.pop(number, 0.0)
+        highest = self.purse.reserved.pop(number, 0.0)
         if self.price is not None:
             if answer.input_tokens is None or answer.output_tokens is None:
-                self.spent += highest
+                self.purse.spent += highest
             else:
-                self.spent += cost_of(self.price, answer.input_tokens, answer.output_tokens, answer.cached_tokens or 0)
+                self.purse.spent += cost_of(
+                    self.price, answer.input_tokens, answer.output_tokens, answer.cached_tokens or 0
+                )
         if answer.input_tokens is not None:
             self._ratio = max(self._ratio, answer.input_tokens / max(1, estimated))
-        self._wake()
+        self.purse.wake()
 
     def release(self, number: int, *, is_paid: bool = False) -> None:
         """End a request without an answer; `is_paid` counts its highest cost as spent."""
-        highest = self._reserved.pop(number, 0.0)
-        self.spent += highest if is_paid else 0.0
-        self._wake()
+        highest = self.purse.reserved.pop(number, 0.0)
+        self.purse.spent += highest if is_paid else 0.0
+        self.purse.wake()
 
     def _highest_cost(self, estimated: int) -> float:
         if self.price is None:
@@ -100,12 +135,6 @@ class Meter:
             f"the budget of {money(self.budget, currency)} does not allow another request: "
             f"{money(self.spent, currency)} are spent, and a request may cost up to {money(most, currency)}"
         )
-
-    def _wake(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import msgspec
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["Key", "key_from_environment", "refuse_stored"]
+__all__ = ["Key", "key_from_environment", "refuse_key_in", "refuse_stored"]
 
 REMOVED = "[key removed]"
 # Names of fields with a key; `key`, `token` and the like at their end.
@@ -111,11 +111,15 @@ def refuse_stored(config: GenerationConfig, key: Key) -> None:
                 f"`extra` must not set {name!r}: it is stored with the run. Put the key into an environment variable "
                 "and name it with --key-env"
             )
+    refuse_key_in(config, key, "the settings of the generation")
+
+
+def refuse_key_in(config: msgspec.Struct, key: Key, what: str) -> None:
+    """Refuse settings that contain a key, because they are stored with the run; `what` names them."""
     settings = msgspec.json.encode(config)
     if key.removed(settings) != settings:
         raise ConfigError(
-            f"the settings of the generation contain the value of ${key.name}, and they are stored with the run. "
-            "Remove it from them"
+            f"{what} contain the value of ${key.name}, and they are stored with the run. Remove it from them"
         )
 
 

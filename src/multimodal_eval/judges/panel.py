@@ -18,14 +18,16 @@ from multimodal_eval.generate.cache import AnswerCache
 from multimodal_eval.generate.engine import Asker, effort_of
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.media_parts import MediaParts
+from multimodal_eval.generate.meter import Meter, Metered, Purse
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
-from multimodal_eval.generate.registry import find_generator
+from multimodal_eval.generate.registry import find_generator, providers
+from multimodal_eval.generate.secrets import Key, refuse_key_in
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.question import Question
 from multimodal_eval.media.policy import MediaPolicy
 
-__all__ = ["Panel", "generators_of", "use_generators"]
+__all__ = ["Panel", "generators_of", "is_known", "labels_of", "use_generators"]
 
 MOST_TOKENS = 20  # most likely ones, for the expected score: the greatest number that OpenAI and Gemini take
 # Generators and functions of this Python program, by the name that a configuration has for them.
@@ -37,20 +39,47 @@ def use_generators(generators: Mapping[str, Generator]) -> None:
     _OWN.update(generators)
 
 
+def is_known(model: str) -> bool:
+    """Whether a model can be asked: it is one of this program's, or its provider is installed."""
+    return model in _OWN or model.partition(":")[0] in providers()
+
+
 def generators_of(config: JudgeConfig) -> list[Generator]:
     """The models of a judge. Raises ConfigError if one of them cannot be asked."""
-    return [
-        _OWN[model.model] if model.model in _OWN else find_generator(config.generation(number))
-        for number, model in enumerate(config.models)
-    ]
+    return [_generator(config, number) for number in range(len(config.models))]
+
+
+def _generator(config: JudgeConfig, number: int) -> Generator:
+    name = config.models[number].model
+    if name in _OWN:
+        return _OWN[name]
+    generator = find_generator(config.generation(number))
+    key: Key | None = getattr(generator, "key", None)
+    if key is not None:
+        refuse_key_in(config, key, f"the settings of the judge {config.name!r}")
+    return generator
+
+
+def labels_of(config: JudgeConfig) -> list[str]:
+    """The names of the models with their revisions, as a signature has them. Nothing is opened without need."""
+    labels = []
+    for number, model in enumerate(config.models):
+        if model.model in _OWN or not is_known(model.model):  # of a Python program: the name is the label
+            labels.append(model.model)
+        else:
+            labels.append(_generator(config, number).label)
+    return labels
 
 
 class Panel:
     """Asks the models of a judge. Use it in a `with` block, in one event loop."""
 
-    def __init__(self, config: JudgeConfig, policy: MediaPolicy, generators: list[Generator] | None = None) -> None:
+    def __init__(self, config: JudgeConfig, policy: MediaPolicy, spent: float = 0.0) -> None:
+        """`spent` is what earlier processes have spent of the budget, which all models share."""
         self.config = config
-        self.generators = generators_of(config) if generators is None else generators
+        self.generators = generators_of(config)
+        self.purse = Purse(config.budget, spent)
+        self.meters: list[Meter] = []
         self._policy = policy
         self._stack = ExitStack()
 
@@ -60,7 +89,9 @@ class Panel:
         for number, generator in enumerate(self.generators):
             settings = self.config.generation(number)
             cache = self._stack.enter_context(AnswerCache.of(generator, settings))
-            self.asked.append(AskedOnce(Asker(generator, effort_of(settings, generator)), cache))
+            meter = Meter.of(settings, purse=self.purse)
+            self.meters.append(meter)
+            self.asked.append(AskedOnce(Asker(Metered(generator, meter), effort_of(settings, generator)), cache))
         return self
 
     def __exit__(
@@ -68,10 +99,9 @@ class Panel:
     ) -> None:
         self._stack.close()
 
-    @property
-    def at_once(self) -> int:
-        """How many questions may be asked at the same time."""
-        return sum(asked.asker.effort.concurrency for asked in self.asked)
+    def asker(self, judge: int) -> Asker:
+        """What asks one of the models."""
+        return self.asked[judge].asker
 
     @property
     def notes(self) -> list[str]:

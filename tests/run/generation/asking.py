@@ -1,26 +1,51 @@
-"""Start or continue a run that asks a CountingServer: python -m tests.run.generation.asking DATA FOLDER PORT"""
+"""Start or continue a run that asks a CountingServer: python -m tests.run.generation.asking DATA FOLDER PORT [judges]
+
+With `judges`, a model answers all samples first, and then two models judge the answers, each two times.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from multimodal_eval import evaluate, resume
+from multimodal_eval import JudgeConfig, evaluate, resume
+from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.run import plan
 from tests.run.generation.counting_server import Client
 
 AT_ONCE, PART = 8, 40
+JUDGES, REPEATS = ("strict", "mild"), 2
 
 
-def main(data: Path, folder: Path, port: int) -> None:
+class Judge(Client):
+    """Judges by asking a CountingServer."""
+
+    is_cacheable = False
+
+    def __init__(self, port: int, label: str) -> None:
+        super().__init__(port)
+        self.label = label
+
+    async def answer(self, request: Request) -> Answer:
+        """A score that depends on the judge."""
+        reply = await self.reply_to(f"{request.id} by {self.label}, {request.epoch}")
+        score = 1 + (len(request.id) + len(self.label) + request.epoch) % 5
+        return Answer(f'{{"score": {score}}}', input_tokens=3, output_tokens=2, model=self.label, reply=reply)
+
+
+def main(data: Path, folder: Path, port: int, *, has_judges: bool) -> None:
     plan.PART_SIZE = PART
     model = Client(port)
+    judges = [Judge(port, label) for label in JUDGES] if has_judges else None
     if (folder / "run.json").exists():
-        resume(folder, model=model, progress=False)
+        resume(folder, model=model, judge=judges, progress=False)
         return
+    metrics: list[str | JudgeConfig] = ["rouge_l", "cider"]
+    if has_judges:
+        metrics.append(JudgeConfig(name="good", repeats=REPEATS, concurrency=AT_ONCE))
     generation = {"model": "client", "concurrency": AT_ONCE, "use_cache": False}
-    evaluate(data, model=model, metrics=["rouge_l", "cider"], output=folder, generation=generation, progress=False)
+    evaluate(data, model=model, judge=judges, metrics=metrics, output=folder, generation=generation, progress=False)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), has_judges="judges" in sys.argv[4:])

@@ -84,9 +84,14 @@ class Client:
 
     async def answer(self, request: Request) -> Answer:
         """The line that the server sends back."""
+        line = await self.reply_to(request.prompt)
+        return Answer(line, input_tokens=3, output_tokens=2, model="counting", reply=f'{{"line": "{line}"}}')
+
+    async def reply_to(self, prompt: str) -> str:
+        """The line that the server sends back to a line."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
-            writer.write(request.prompt.encode() + b"\n")
+            writer.write(prompt.encode() + b"\n")
             line = (await reader.readline()).decode().strip()
         finally:
             writer.close()
@@ -96,4 +101,4 @@ class Client:
             raise RateLimitError("HTTP 429")
         if line.startswith("error"):
             raise RetryableError("HTTP 500")
-        return Answer(line, input_tokens=3, output_tokens=2, model="counting", reply=f'{{"line": "{line}"}}')
+        return line

@@ -1,6 +1,8 @@
 """Kill runs that ask a model with SIGKILL at random moments, resume them, and compare with an undisturbed run.
 
-    python -m tests.run.generation.kill_and_resume [KILLS] [SEED]
+    python -m tests.run.generation.kill_and_resume [KILLS] [SEED] [judges]
+
+With `judges`, two models judge the answers after they are generated, each two times.
 
 All files must be equal, byte by byte, except exchanges/ (times, latencies, attempts), exchanges.json (its checksums)
 and run.json, whose `created`, `finished` and own checksum differ. Requests are repeated only if they were in flight.
@@ -20,7 +22,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from tests.run.generation.asking import AT_ONCE
+from tests.run.generation.asking import AT_ONCE, JUDGES, REPEATS
 from tests.run.generation.counting_server import CountingServer
 from tests.run.kill_and_resume import is_done
 
@@ -33,8 +35,17 @@ def write_data(path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def command(data: Path, folder: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "tests.run.generation.asking", str(data), str(folder), str(port)]
+def command(data: Path, folder: Path, port: int, *more: str) -> list[str]:
+    return [sys.executable, "-m", "tests.run.generation.asking", str(data), str(folder), str(port), *more]
+
+
+def questions(*, has_judges: bool) -> set[str]:
+    """All that a run asks."""
+    asked = {f"question {n}" for n in range(SAMPLES)}
+    if has_judges:
+        repeats = range(1, REPEATS + 1)
+        asked |= {f"s{n} by {judge}, {repeat}" for n in range(SAMPLES) for judge in JUDGES for repeat in repeats}
+    return asked
 
 
 def content(folder: Path) -> dict[str, object]:
@@ -57,32 +68,33 @@ def stage(folder: Path) -> str:
     if not (folder / "run.json").exists():
         return "before run.json"
     state = str(json.loads((folder / "run.json").read_text())["state"])
-    if state != "generating":
-        return state
-    return f"generating, {len(list((folder / 'answers').glob('part-*.parquet')))} parts committed"
+    parts = {"generating": "answers/part-*.parquet", "judging": "verdicts/*.part-*.parquet"}.get(state)
+    return state if parts is None else f"{state}, {len(list(folder.glob(parts)))} parts committed"
 
 
-def disturbed(data: Path, folder: Path, port: int, length: float, rng: random.Random, most: int) -> list[str]:
+def disturbed(started: list[str], folder: Path, length: float, rng: random.Random, most: int) -> list[str]:
     """Start a run, kill and resume it until it is done. Returns the stages at which it was killed."""
     killed: list[str] = []
     while True:
         delay = rng.uniform(0.4 * length, length) if len(killed) < min(5, most) else None
-        if is_done(command(data, folder, port), delay, killed):
+        if is_done(started, delay, killed):
             return killed
         killed.append(stage(folder))
 
 
-def check_requests(server: CountingServer, kills: int) -> int:
+def check_requests(server: CountingServer, expected: set[str], kills: int) -> int:
     """How many requests were repeated. Raises if one was lost, or more were repeated than were in flight."""
-    if set(server.received) != {f"question {n}" for n in range(SAMPLES)}:
+    if set(server.received) != expected:
         raise SystemExit("not every question was asked")
-    repeated = server.received.total() - SAMPLES
-    if repeated > kills * AT_ONCE:
-        raise SystemExit(f"{repeated} requests were repeated after {kills} kills with {AT_ONCE} in flight")
+    repeated = server.received.total() - len(expected)
+    in_flight = AT_ONCE * (len(JUDGES) if len(expected) > SAMPLES else 1)
+    if repeated > kills * in_flight:
+        raise SystemExit(f"{repeated} requests were repeated after {kills} kills with {in_flight} in flight")
     return repeated
 
 
-def main(times: int, seed: int) -> None:
+def main(times: int, seed: int, *more: str) -> None:
+    asked = questions(has_judges="judges" in more)
     rng, stages = random.Random(seed), Counter[str]()
     kills = repeated = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -91,16 +103,17 @@ def main(times: int, seed: int) -> None:
         write_data(data)
         with CountingServer() as server:
             before = time.perf_counter()
-            subprocess.run(command(data, base / "whole", server.port), check=True)
+            subprocess.run(command(data, base / "whole", server.port, *more), check=True)
             length = time.perf_counter() - before
-            check_requests(server, 0)
+            check_requests(server, asked, 0)
         expected = content(base / "whole")
         while kills < times:
             with CountingServer() as server:
-                killed = disturbed(data, base / "run", server.port, length, rng, times - kills)
+                started = command(data, base / "run", server.port, *more)
+                killed = disturbed(started, base / "run", length, rng, times - kills)
                 kills += len(killed)
                 stages.update(killed)
-                repeated += check_requests(server, len(killed))
+                repeated += check_requests(server, asked, len(killed))
             actual = content(base / "run")
             differing = [name for name in {*actual, *expected} if actual.get(name) != expected.get(name)]
             if differing:
@@ -114,4 +127,4 @@ def main(times: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50, int(sys.argv[2]) if len(sys.argv) > 2 else 0, *sys.argv[3:])

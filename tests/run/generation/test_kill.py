@@ -12,9 +12,10 @@ from tests.run.generation import kill_and_resume
 from tests.run.generation.counting_server import Client, CountingServer
 
 
+@pytest.mark.parametrize("more", [(), ("judges",)], ids=["answers", "judges"])
 @pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
-def test_killed_runs_resume_to_identical_folders(kills, capsys):
-    kill_and_resume.main(kills, 3)
+def test_killed_runs_resume_to_identical_folders(kills, more, capsys):
+    kill_and_resume.main(kills, 3, *more)
     assert "every resumed run identical" in capsys.readouterr().out
 
 

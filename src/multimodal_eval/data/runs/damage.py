@@ -71,7 +71,10 @@ def _faults_of_data(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
     if info.state == "done":
         names.update(part_name("scores", part) for part in parts)
     kinds: tuple[Kind, ...] = ("answers", "exchanges")
-    if info.generation is not None and info.state in ("generated", "scoring", "done"):
+    if info.generation is not None and info.state in ("generated", "judging", "scoring", "done"):
+        names.update(part_name(kind, part) for part in parts for kind in kinds)
+    if info.state in ("scoring", "done"):
+        kinds = tuple(f"{kind}/{metric}" for metric in info.judging for kind in ("verdicts", "exchanges"))
         names.update(part_name(kind, part) for part in parts for kind in kinds)
     for name in sorted(names if manifest is None else {*names, *manifest.files}):
         try:

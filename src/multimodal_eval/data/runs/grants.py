@@ -8,14 +8,14 @@ the command names with --media-root.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from shlex import quote
 
 import msgspec
 
-from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.config import JudgeConfig, RunConfig
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.own_runs import is_own
@@ -44,7 +44,13 @@ def granted(folder: RunFolder, info: RunInfo, roots: Sequence[str | Path] = ()) 
         media_roots=[str(Path(root).resolve()) for root in roots],
         allow_outside_images=False,
         allow_image_urls=is_users and info.config.allow_image_urls,
+        judges=info.config.judges if is_users else _without_prices(info.config.judges),
     )
+
+
+def _without_prices(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:
+    """Judges that name no price file, and therefore no budget."""
+    return {name: msgspec.structs.replace(judge, prices=None, budget=None) for name, judge in judges.items()}
 
 
 def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: Sequence[str | Path] = ()) -> None:
@@ -77,6 +83,25 @@ def refuse_asking(folder: RunFolder, info: RunInfo) -> None:
         raise RunFolderError(
             f"{folder.label} is not in the list of runs that you made on this machine, and it would send requests to "
             f"{generation.base_url or generation.model}. Start a new run with its data and a model of your choice"
+        )
+
+
+def foreign_judges(folder: RunFolder, info: RunInfo, config: RunConfig) -> set[str]:
+    """The metrics of a configuration whose judges only somebody else's run names, and not the user."""
+    if is_own(folder, info):
+        return set()
+    stored = info.config.judges
+    return {name for name, judge in config.judges.items() if name in stored and judge.models == stored[name].models}
+
+
+def refuse_judging(folder: RunFolder, judges: Mapping[str, JudgeConfig]) -> None:
+    """Refuse to send questions, with the user's key, to the judges that somebody else's run names."""
+    for name, judge in judges.items():
+        model = judge.models[0]
+        raise RunFolderError(
+            f"{name} would send requests to {model.base_url or model.model}, and only a run names that judge which is "
+            f"not in the list of runs that you made on this machine ({folder.label}). Name a judge of your choice: "
+            "--judge PROVIDER:NAME"
         )
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from multimodal_eval.generate.protocol import Answer, Request
 
-__all__ = ["Wishes", "without_alternatives"]
+__all__ = ["RefusedWishWarning", "Wishes", "without_alternatives"]
 
 # wish -> what an endpoint says that does not know it
 _NAMES = {
@@ -25,6 +25,10 @@ _NAMES = {
     "the probabilities of other tokens": re.compile(r"logprob|log prob", re.IGNORECASE),
 }
 _SCHEMA, _PROBABILITIES = _NAMES
+
+
+class RefusedWishWarning(UserWarning):
+    """An endpoint refuses what a request can do without."""
 
 
 class Wishes:
@@ -55,7 +59,7 @@ class Wishes:
             return
         self._refused.add(wish)
         self.notes.append(f"{self.model} is asked without {wish}, which the endpoint refuses ({rejection})")
-        warnings.warn(self.notes[-1], stacklevel=3)
+        warnings.warn(self.notes[-1], RefusedWishWarning, stacklevel=3)
 
 
 def without_alternatives(request: Request, answer: Answer) -> Answer:

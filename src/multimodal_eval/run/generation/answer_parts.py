@@ -7,11 +7,7 @@ with the same content.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
-from shlex import quote
 
 import msgspec
 
@@ -20,6 +16,7 @@ from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
 from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.run.generation.parts_left import PartsLeft, decoded, resuming, tallied
 
 __all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted", "records_of", "resuming"]
 
@@ -35,42 +32,16 @@ class JournalRecord(msgspec.Struct, array_like=True):
 
 def records_of(journal: Journal) -> Iterator[JournalRecord]:
     """The records of a journal. One that this version does not understand is left out: its sample is asked again."""
-    for content in journal.records():
-        try:
-            record = msgspec.json.decode(content, type=JournalRecord)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue
-        yield record
+    return decoded(journal, JournalRecord)
 
 
-def resuming(folder: RunFolder, info: RunInfo) -> str:
-    """The command that continues the generation of a run."""
-    return f"mmeval {info.command} --resume {quote(folder.label)}"
-
-
-class AnswerParts:
+class AnswerParts(PartsLeft):
     """The outcomes of the rows of a run."""
 
     def __init__(self, folder: RunFolder, sizes: list[int]) -> None:
-        self.folder, self.sizes = folder, sizes
-        self.starts = [0, *accumulate(sizes)][: len(sizes)]
-        parts = range(len(sizes))
-        self.left = dict.fromkeys(part for part in parts if not folder.has_part("answers", part))  # not committed
+        super().__init__(folder, "answers", sizes)
         self.exchanges: dict[int, dict[int, Exchange]] = {}  # part -> row -> exchange, of parts that are left
-        self.rows = sum(sizes)
         self.done = self.rows - sum(sizes[part] for part in self.left)  # rows with an outcome
-
-    def part_of(self, row: int) -> int:
-        """The part of a row."""
-        return bisect_right(self.starts, row) - 1
-
-    def is_committed(self, row: int) -> bool:
-        """Whether the part of a row is stored."""
-        return self.part_of(row) not in self.left
-
-    def is_left(self, row: int) -> bool:
-        """Whether the part of a row is not committed. False for rows that the run does not have."""
-        return 0 <= row < self.rows and not self.is_committed(row)
 
     def known(self, row: int) -> Exchange | None:
         """The exchange of a row, if its part is not committed."""
@@ -116,20 +87,12 @@ class AnswerParts:
 
 def counted(folder: RunFolder, info: RunInfo) -> GenerationInfo:
     """The description of the generation, with the counts of all stored answers."""
-    statuses: Counter[str] = Counter()
-    models: dict[str, None] = {}
-    tokens = [0, 0]
-    for part in range(len(info.parts)):
-        table = folder.read_part("answers", part, ["status", "model", "input_tokens", "output_tokens"])
-        statuses.update(table.column("status").to_pylist())
-        models |= dict.fromkeys(name for name in table.column("model").unique().to_pylist() if name)
-        for place, name in enumerate(("input_tokens", "output_tokens")):
-            tokens[place] += sum(filter(None, table.column(name).to_pylist()))
+    tally = tallied(folder, "answers", len(info.parts))
     assert info.generation is not None
     return msgspec.structs.replace(
         info.generation,
-        models=list(models),
-        statuses=dict(sorted(statuses.items())),
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
+        models=list(tally.models),
+        statuses=dict(sorted(tally.statuses.items())),
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
     )

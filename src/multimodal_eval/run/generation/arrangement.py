@@ -1,4 +1,4 @@
-"""The samples of a run that asks a model: in the order of drawing, and once per epoch."""
+"""The samples of a run that asks a model or a judge: in the order of drawing, and once per epoch."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ __all__ = ["arranged", "arranged_again"]
 def arranged(source: Input, plan: Plan) -> Input:
     """The input as its generation needs it; the input itself if every sample is asked once, in the order of the file.
 
-    Samples that another run has, too, are drawn first if the run is compared with it.
+    Samples that another run has, too, are drawn first if the run is compared with it. If a judge may stop early, the
+    samples are drawn, too.
     """
     generation = plan.config.generation
-    if generation is None or isinstance(source, ArrangedInput) or (generation.epochs == 1 and not generation.until):
+    if isinstance(source, ArrangedInput):
+        return source
+    if generation is None and any(judge.until is not None for judge in plan.config.judges.values()):
+        return ArrangedInput(source, 1, Draw(plan.config.seed))
+    if generation is None or (generation.epochs == 1 and not generation.until):
         return source
     draw, until = None, generation.until
     if until is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
-__all__ = ["run_async"]
+__all__ = ["OneThread", "run_async"]
 
 T = TypeVar("T")
 
@@ -42,3 +43,26 @@ async def _announced(
     assert task is not None
     started.set_result((asyncio.get_running_loop(), task))
     return await coroutine
+
+
+class OneThread:
+    """A thread that does one thing after the other, while the event loop continues. Use it in a `with` block."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, name)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """What `work` returns, after all that the thread was given before."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def wait(self) -> None:
+        """Wait until the thread has nothing to do."""
+        self._pool.submit(lambda: None).result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()

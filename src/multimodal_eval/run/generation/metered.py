@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
 import msgspec
 
 from multimodal_eval.core.config import Price
-from multimodal_eval.core.errors import MissingFileError
 from multimodal_eval.core.progress import Progress, noted
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.journal import Journal
@@ -18,10 +17,11 @@ from multimodal_eval.generate.meter import BudgetError, Meter, Metered
 from multimodal_eval.generate.prices import cost_of, money
 from multimodal_eval.generate.protocol import EndpointError
 from multimodal_eval.run.generation.answer_parts import JOURNAL, AnswerParts, records_of, resuming
+from multimodal_eval.run.generation.parts_left import Usage, cost_of_usage, stored_usage, usage_of
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.generation.until import Stopper
 
-__all__ = ["MeteredGeneration", "is_refused", "paid"]
+__all__ = ["MeteredGeneration", "Shown", "is_refused", "paid"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MeteredGeneration(Generation):
         meter = Meter.of(self.config, 0.0 if price is None else paid(folder, info, price))
         generator = self.generator if self.batch is not None else Metered(self.generator, meter)
         metered = replace(self, generator=generator)
-        shown = _Shown(progress, meter)
+        shown = Shown(progress, [meter])
         try:
             info = Generation.answers(metered, folder, info, shown, accept_open=accept_open, stopper=stopper)
         except BudgetError as error:
@@ -63,45 +63,49 @@ class MeteredGeneration(Generation):
 
 
 def is_refused(folder: RunFolder, error: Exception) -> bool:
-    """Whether the endpoint refuses every request, so that a run has no answer at all. A budget can be raised."""
+    """Whether the endpoint refuses every request, so that a run has no answer at all. A budget can be raised.
+
+    So does a run without answers of its own whose judges refuse every question.
+    """
     info = folder.read_info()
-    if info.state != "generating" or not isinstance(error, EndpointError) or isinstance(error, BudgetError):
+    if not isinstance(error, EndpointError) or isinstance(error, BudgetError):
         return False
+    if info.state == "judging":
+        return info.generation is None and not folder.storage.names("verdicts")
     answered = any(folder.has_part("answers", part) for part in range(len(info.parts)))
-    return not answered and not folder.storage.exists(JOURNAL)
+    return info.state == "generating" and not answered and not folder.storage.exists(JOURNAL)
 
 
-class _Shown:
-    """The progress of generation: samples, and notes with failures, money and tokens per second."""
+class Shown:
+    """The progress of a step that asks: samples, and notes with failures, money and tokens per second.
 
-    def __init__(self, progress: Progress, meter: Meter) -> None:
-        self._progress, self._meter = progress, meter
+    Of several meters, which share a budget, the tokens are added.
+    """
+
+    def __init__(self, progress: Progress, meters: Sequence[Meter]) -> None:
+        self._progress, self._meters = progress, meters
         self._started = monotonic()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Show how many samples are done."""
         self._progress(stage, done, total)
 
     def working_on(self, failures: str) -> None:
         """Show a note about failures, and those of the meter."""
-        meter, elapsed = self._meter, monotonic() - self._started
+        elapsed = monotonic() - self._started
         notes = [failures] if failures else []
-        if meter.price is not None:
-            notes.append(money(meter.spent, meter.price.currency))
-        if meter.output_tokens and elapsed > 0:
-            notes.append(f"{meter.output_tokens / elapsed:,.0f} tokens/s")
+        priced = [meter for meter in self._meters if meter.price is not None]
+        if priced and priced[0].price is not None:
+            notes.append(money(priced[0].spent, priced[0].price.currency))
+        tokens = sum(meter.output_tokens for meter in self._meters)
+        if tokens and elapsed > 0:
+            notes.append(f"{tokens / elapsed:,.0f} tokens/s")
         noted(self._progress, notes)
 
 
 def paid(folder: RunFolder, info: RunInfo, price: Price) -> float:
     """What the answers of a run have cost so far. Those from our cache are free, as are those without token counts."""
-    return sum(
-        cost_of(price, tokens or 0, output or 0, cached or 0)
-        for tokens, output, cached, is_free in _usage(folder, info)
-        if not is_free
-    )
-
-
-Usage = tuple[int | None, int | None, int | None, bool]  # input, output and cached tokens; whether it is from our cache
+    return sum(cost_of_usage(price, usage) for usage in _usage(folder, info))
 
 
 def _usage(folder: RunFolder, info: RunInfo) -> Iterator[Usage]:
@@ -109,28 +113,14 @@ def _usage(folder: RunFolder, info: RunInfo) -> Iterator[Usage]:
     parts = AnswerParts(folder, info.parts)
     for part in range(len(info.parts)):
         if part not in parts.left:
-            yield from _stored_usage(folder, part)
+            yield from stored_usage(folder, "answers", "exchanges", part)
     if folder.is_kept and parts.left:
         yield from _journaled_usage(folder, parts)
-
-
-def _stored_usage(folder: RunFolder, part: int) -> Iterator[Usage]:
-    answers = folder.read_part("answers", part, ["input_tokens", "output_tokens"])
-    tokens = [answers.column(name).to_pylist() for name in ("input_tokens", "output_tokens")]
-    try:
-        exchanges = folder.read_part("exchanges", part, ["cached_tokens", "is_cached"])
-    except MissingFileError:
-        return zip(*tokens, [None] * len(answers), [False] * len(answers), strict=True)
-    return zip(
-        *tokens, exchanges.column("cached_tokens").to_pylist(), exchanges.column("is_cached").to_pylist(), strict=True
-    )
 
 
 def _journaled_usage(folder: RunFolder, parts: AnswerParts) -> Iterable[Usage]:
     rows: dict[int, Usage] = {}  # of several records of a row, the last one counts
     for record in records_of(Journal(folder.path / JOURNAL)):
         if parts.is_left(record.row):
-            answer = record.exchange.outcome.answer
-            tokens = answer.input_tokens, answer.output_tokens, answer.cached_tokens
-            rows[record.row] = (*tokens, record.exchange.is_cached)
+            rows[record.row] = usage_of(record.exchange)
     return rows.values()

@@ -97,10 +97,10 @@ def generation_again(plan: Plan, model: Model | None, label: str) -> Generation 
     return generation_of(plan, model)
 
 
-def as_generator(model: object) -> Generator:
-    """A generator, or a function as one."""
+def as_generator(model: object, what: str = "model") -> Generator:
+    """A generator, or a function as one; `what` is the name of the argument."""
     if hasattr(model, "answer"):
         return checked(model, type(model).__name__)
     if callable(model):
         return FunctionGenerator(model)
-    raise ConfigError(f"`model` must be PROVIDER:NAME, a generator or a function. Got {type(model).__name__} instead.")
+    raise ConfigError(f"`{what}` must be PROVIDER:NAME, a generator or a function. Got {type(model).__name__} instead.")

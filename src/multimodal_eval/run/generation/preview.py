@@ -24,7 +24,7 @@ from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["estimated", "request_for"]
+__all__ = ["estimated", "request_for", "samples_of"]
 
 _LISTED = 20  # ids in a message
 _TOGETHER = 64  # requests whose media are read at the same time
@@ -43,7 +43,7 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
                 estimate.add(request, is_cached=cache.get(request) is not None)
 
     async def add_all() -> None:
-        samples = _samples(plan, source)
+        samples = samples_of(plan, source)
         while some := list(islice(samples, _TOGETHER)):
             await add(some)
 
@@ -60,7 +60,7 @@ def request_for(plan: Plan, source: Input, generation: Generation, name: str) ->
     """
     ids: list[str] = []
     earlier: list[Earlier] = []
-    for sample in _samples(plan, source):
+    for sample in samples_of(plan, source):
         stored = sample.id if sample.epoch is None else epoch_id(sample.id, sample.epoch)  # the id in the run
         if not generation.config.history or (earlier and earlier[-1].sample.group != sample.group):
             earlier = []
@@ -81,7 +81,7 @@ async def _request(generation: Generation, sample: Sample) -> Request | None:
         return None
 
 
-def _samples(plan: Plan, source: Input) -> Iterator[Sample]:
+def samples_of(plan: Plan, source: Input) -> Iterator[Sample]:
     """The checked samples of the input. All its problems are raised together, at the end."""
     config, problems, summary = plan.config, Problems(), Summary()
     with limits.using(config.max_expansion, config.max_record_mb):

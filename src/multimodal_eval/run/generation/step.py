@@ -7,13 +7,11 @@ killed process loses only the requests in flight. Complete parts are committed, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TypeVar
 
 import msgspec
 
@@ -43,13 +41,12 @@ from multimodal_eval.run.generation.answer_parts import (
     resuming,
 )
 from multimodal_eval.run.generation.batch import Batch, OpenSample
-from multimodal_eval.run.generation.event_loop import run_async
+from multimodal_eval.run.generation.event_loop import OneThread, run_async
 from multimodal_eval.run.generation.stopped import stopped, trim
 from multimodal_eval.run.generation.until import Stopper
 
 __all__ = ["Generation", "refuse_remote"]
 
-T = TypeVar("T")
 _READ_AHEAD = 256  # chains
 _PREPARED = 1.25  # requests that are prepared, per request that may run at once
 
@@ -154,7 +151,7 @@ class _Step:
         self._failed = 0
         self._looked = asyncio.Event()
         with ExitStack() as stack:
-            self._disk = stack.enter_context(ThreadPoolExecutor(1, "run-folder"))
+            self._disk = stack.enter_context(OneThread("run-folder"))
             cache = stack.enter_context(AnswerCache.of(self.generator, self.config))
             self._asked = AskedOnce(self._asker, cache)
             self._log = stack.enter_context(self._journal())
@@ -210,13 +207,9 @@ class _Step:
     async def _chains(self) -> AsyncIterator[list[_Item]]:
         """The chains with a sample without an outcome, in order, read ahead in a thread."""
         chains = self._open_chains()
-        while ahead := await self._on_disk(lambda: list(islice(chains, _READ_AHEAD))):
+        while ahead := await self._disk.do(lambda: list(islice(chains, _READ_AHEAD))):
             for chain in ahead:
                 yield chain
-
-    async def _on_disk(self, work: Callable[[], T]) -> T:
-        """Read or write the run folder, in the one thread that does so, while requests continue."""
-        return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     def _open_chains(self) -> Iterator[list[_Item]]:
         """The chains with a sample without an outcome. The turns of a dialogue are one chain."""
@@ -248,14 +241,14 @@ class _Step:
                 is_complete = self._keep(item.row, exchange)
                 self._report()
                 if is_complete:
-                    await self._on_disk(partial(self._parts.commit, part))
+                    await self._disk.do(partial(self._parts.commit, part))
                 if self.stopper is not None:
                     await self._look(self.stopper)
             earlier.append(Earlier(item.sample, exchange.outcome.text))
 
     async def _stored_answer(self, part: int, row: int) -> str | None:
         """The answer of a sample in a committed part; None if it failed."""
-        samples = await self._on_disk(lambda: self.folder.read_samples(part, {"generated_answer", "error"}))
+        samples = await self._disk.do(lambda: self.folder.read_samples(part, {"generated_answer", "error"}))
         sample = samples[row - self._parts.starts[part]]
         return sample.generated_answer if sample.error is None else None
 
@@ -311,7 +304,7 @@ class _Step:
         """Keep only the rows before the stop."""
         assert self.stopper is not None
         assert self.stopper.verdict is not None
-        self._disk.submit(lambda: None).result()  # a part that is being committed
+        self._disk.wait()  # a part that is being committed
         self.info = stopped(self.info, self.stopper.verdict)
         self.folder.write_info(self.info)
         trim(self.folder, self.info)

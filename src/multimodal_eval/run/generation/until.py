@@ -76,6 +76,8 @@ def _checked_metric(plan: Plan, name: str) -> Metric:
         what = "the composite, whose parts are weighted" if name in (COMPOSITE, "composite") else repr(name)
         raise ConfigError(f"`until` cannot decide by {what}. Name one of {', '.join(by_name)}")
     metric = by_name[name]
+    if name in plan.config.judges:
+        raise ConfigError(f"`until`: {name} asks a judge after all samples are answered. Name a metric that asks none")
     if metric.fits:
         raise ConfigError(
             f"`until`: {name} needs statistics of all samples, so that it has no score before all are answered. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +18,54 @@ from multimodal_eval.generate.template import LONGEST_TEMPLATE
 from multimodal_eval.judges.built_in_judges import judge_text
 from multimodal_eval.judges.settings import check_judge
 from multimodal_eval.judges.template import template_of
-from multimodal_eval.run.config_faults import in_words
+from multimodal_eval.run.config_faults import Sections, in_words
 
-__all__ = ["PREFIX", "is_file", "read_judge", "with_judges", "with_models"]
+__all__ = ["PREFIX", "is_file", "read_judge", "with_extraction", "with_judges", "with_template"]
 
 PREFIX = "judge:"
 _SUFFIXES = (".yaml", ".yml")
-_SECTIONS = {"$.criteria": Criterion, "$.models": JudgeModel, "$.parameters": Parameters}
+_SECTIONS: Sections = {"$.criteria": Criterion, "$.models": JudgeModel, "$.parameters": Parameters}
 
 
 def with_judges(config: RunConfig) -> RunConfig:
-    """The configuration with the content of its judges' files, so that a resumed run does not read them again."""
+    """The configuration with the content of its judges' files, so that a resumed run does not read them again.
+
+    Templates of judges that are declared in the configuration itself are relative to the working directory.
+    """
     read = {entry: read_judge(entry.removeprefix(PREFIX)) for entry in config.metrics or () if entry.startswith(PREFIX)}
     if not read:
-        return config
+        return msgspec.structs.replace(config, judges=_settled(config.judges)) if config.judges else config
     names = [judge.name for judge in read.values()]
     for name in names:
         check_name(name)
         if names.count(name) > 1:
             raise ConfigError(f"two judges have the name {name!r}. Write another `name` into one of the files")
     metrics = [read[entry].name if entry in read else entry for entry in config.metrics or ()]
-    judges = {**config.judges, **{judge.name: judge for judge in read.values()}}
+    judges = {**_settled(config.judges), **{judge.name: judge for judge in read.values()}}
     return msgspec.structs.replace(config, metrics=metrics, judges=judges)
 
 
-def with_models(config: RunConfig, models: list[JudgeModel]) -> RunConfig:
-    """The configuration whose judges all ask these models."""
-    judges = {name: msgspec.structs.replace(judge, models=models) for name, judge in config.judges.items()}
-    return msgspec.structs.replace(config, judges=judges) if models else config
+def _settled(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:
+    """Judges that a configuration declares itself, with their names and the texts of their templates."""
+    settled = {}
+    for name, judge in judges.items():
+        if judge.name not in ("", name):
+            raise ConfigError(f"`judges`: the judge of {name} has another name, {judge.name!r}. Leave it out")
+        if judge.name != name:
+            judge = msgspec.structs.replace(judge, name=name)
+        judge = with_template(judge, Path())
+        check_judge(judge)
+        settled[name] = judge
+    return settled
+
+
+def with_extraction(config: RunConfig) -> RunConfig:
+    """The configuration with a judge for each metric that asks one about answers which its rule cannot read."""
+    judges = dict(config.judges)
+    for name, options in config.options.items():
+        if options.get("fallback") == "judge" and name not in judges:
+            judges[name] = JudgeConfig(name=name, form="extract")
+    return msgspec.structs.replace(config, judges=judges)
 
 
 def is_file(source: str) -> bool:
@@ -68,13 +89,20 @@ def read_judge(source: str) -> JudgeConfig:
         judge = msgspec.structs.replace(judge, name=path.stem)
     if judge.template is not None:
         raise ConfigError(f"{source}: `template` is set by the program. Name the file of your template in `prompt`")
-    if judge.prompt is not None:
-        judge = msgspec.structs.replace(judge, template=_template(path.parent / judge.prompt))
-        template_of(judge)
+    judge = with_template(judge, path.parent)
     try:
         check_judge(judge)
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
+    return judge
+
+
+def with_template(judge: JudgeConfig, folder: Path) -> JudgeConfig:
+    """The judge with the text of its template, which is read only once. Raises ConfigError."""
+    if judge.prompt is None or judge.template is not None:
+        return judge
+    judge = msgspec.structs.replace(judge, template=_template(folder / judge.prompt))
+    template_of(judge)
     return judge
 
 
@@ -89,6 +117,8 @@ def _converted(content: Any, source: str) -> JudgeConfig:
         content["models"] = [content.pop("model")]
     if isinstance(content.get("models"), list):
         content["models"] = [{"model": each} if isinstance(each, str) else each for each in content["models"]]
+    if isinstance(content.get("parameters"), dict):  # the default temperature stays, unless the file says otherwise
+        content["parameters"] = {**msgspec.to_builtins(JudgeConfig().parameters), **content["parameters"]}
     try:
         return msgspec.convert(content, JudgeConfig)
     except msgspec.ValidationError as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ from multimodal_eval.core.judge_config import JudgeUntil
 from multimodal_eval.core.records import ComparedPair, JudgingInfo, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import rows_to_score
+from multimodal_eval.data.readers.arranged_input import Draw
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.judges.question import Place, Verdict
@@ -34,7 +37,7 @@ from multimodal_eval.run.plan import Plan
 from multimodal_eval.stats.betting import confidence_sequence
 from multimodal_eval.stats.intervals import Interval
 
-__all__ = ["PairStopper", "check_until", "pair_stopper", "stop_notes"]
+__all__ = ["PairStopper", "check_order", "check_until", "decided_pairs", "pair_stopper", "stop_notes"]
 
 _FIRST_LOOK, _GROWTH = 20, 1.05  # samples before the first decision, and how much the prefix grows until the next
 _EVEN = 0.5
@@ -43,7 +46,7 @@ Codes = NDArray[np.int64]
 Outcome = Literal["better", "worse", "equal", "open"]
 
 
-def check_until(metric: JudgeMetric) -> None:
+def check_until(metric: AskingMetric) -> None:
     """Refuse settings with which a judge cannot stop."""
     until, form = metric.config.until, metric.config.form
     if until is None:
@@ -56,17 +59,49 @@ def check_until(metric: JudgeMetric) -> None:
         raise ConfigError(f"{metric.name}: `margin` belongs to `ranked`")
 
 
-def pair_stopper(plan: Plan, folder: RunFolder, info: RunInfo, metric: JudgeMetric) -> PairStopper | None:
+def check_order(plan: Plan, folder: RunFolder, info: RunInfo, metric: AskingMetric) -> None:
+    """Refuse a judge that may stop if the samples are not in the order of drawing."""
+    if metric.config.until is None:
+        return
+    ids = [name for part in range(len(info.parts)) for name in _ids(folder, part)]
+    if (Draw(plan.config.seed).order(ids) != np.arange(len(ids))).any():
+        raise ConfigError(
+            f"{metric.name}: `until` needs samples in a random order, but this run has those of another run. "
+            "Let the judge compare all of them, or make a new run with `mmeval judge rank` or `mmeval score DATA`"
+        )
+
+
+def _ids(folder: RunFolder, part: int) -> list[str]:
+    names: list[str] = folder.read_part("samples", part, ["id"]).column("id").to_pylist()
+    return names
+
+
+def pair_stopper(plan: Plan, folder: RunFolder, info: RunInfo, metric: AskingMetric) -> PairStopper | None:
     """What decides when the pairs of a run are compared enough; None if all samples are compared."""
     until = metric.config.until
     if until is None:
         return None
     check_until(metric)
+    assert isinstance(metric, JudgeMetric)  # no other metric has the form
     codes: dict[tuple[str, str], int] = {}
     rows = np.zeros(sum(info.parts), np.int64)
     for row, systems in enumerate(compared_systems(folder, len(info.parts))):
         rows[row] = codes.setdefault((systems.system, systems.others[0]), len(codes))
     return PairStopper(plan, folder, info.parts, metric, until, list(codes), rows)
+
+
+def decided_pairs(plan: Plan, folder: RunFolder, info: RunInfo, metric: AskingMetric) -> JudgingInfo:
+    """The description of a judge's work with what is certain about every pair, once all its verdicts are stored.
+
+    Verdicts after the decisions are removed: those that were on their way depend on the speed of the endpoint.
+    """
+    stopper = pair_stopper(plan, folder, info, metric)
+    assert stopper is not None
+    stopper.restore(range(len(info.parts)))
+    stopper.look()
+    pairs = stopper.pairs()
+    stopper.trim()
+    return msgspec.structs.replace(info.judging[metric.name], pairs=pairs)
 
 
 @dataclass
@@ -143,7 +178,9 @@ class PairStopper:
         return self._pairs[int(self._pair_of_row[row])]
 
     def prepare(self, part: int) -> None:
-        """Read the samples of a part. `seen` does so if it has to."""
+        """Read the samples of a part, whose verdicts can then be scored. Parts that are scored are forgotten."""
+        for number in [number for number in self._parts if self._starts[number + 1] <= self._first_row]:
+            del self._parts[number]
         if part in self._parts:
             return
         start = int(self._starts[part])
@@ -153,23 +190,35 @@ class PairStopper:
         questions = {row: len(self.metric.questions(sample)) for row, sample in samples.items()}
         self._parts[part] = _Part(samples, questions)
 
+    @property
+    def _first_row(self) -> int:
+        """The first row that has no score yet and is needed for a decision."""
+        left = (pair for pair in self._pairs if pair.compared is None and len(pair.values) < pair.population)
+        return min((int(pair.rows[len(pair.values)]) for pair in left), default=len(self._pair_of_row))
+
     def seen(self, row: int, place: Place, exchange: Exchange) -> None:
-        """Note the reply to a question."""
+        """Note the reply to a question. It is scored as soon as its part is prepared."""
         pair = self._pair(row)
-        if int(self._places[row]) < len(pair.values):  # asked again
-            return
-        self._replies[row][place] = exchange
-        self._advance(pair)
+        if pair.compared is None and int(self._places[row]) >= len(pair.values):
+            self._replies[row][place] = exchange
+            self._advance(pair)
+
+    def advance(self) -> None:
+        """Score what can be scored, after a part was prepared."""
+        for pair in self._pairs:
+            self._advance(pair)
 
     def restore(self, parts: Iterable[int]) -> None:
         """Note the verdicts of committed parts."""
         for part in parts:
+            self.prepare(part)
+            self.advance()
             for row, place, exchange in rows_of(self.folder.read_part(verdicts_kind(self.metric.name), part)):
                 self.seen(row, place, exchange)
 
     def _advance(self, pair: _Pair) -> None:
         """Score the comparisons that continue the prefix."""
-        while len(pair.values) < pair.population:
+        while pair.compared is None and len(pair.values) < pair.population:
             value = self._value(int(pair.rows[len(pair.values)]))
             if value is None:
                 return
@@ -178,10 +227,10 @@ class PairStopper:
                 self._due[int(pair.rows[0])] = pair
 
     def _value(self, row: int) -> float | None:
-        """The score of a row, NaN if it is unscored; None if a verdict is missing."""
-        part = int(np.searchsorted(self._starts, row, side="right")) - 1
-        self.prepare(part)
-        known = self._parts[part]
+        """The score of a row, NaN if it is unscored; None if a verdict is missing, or its part is not prepared."""
+        known = self._parts.get(int(np.searchsorted(self._starts, row, side="right")) - 1)
+        if known is None:
+            return None
         if row not in known.samples:
             return np.nan
         replies = self._replies.get(row, {})
@@ -235,9 +284,6 @@ class PairStopper:
 
     def pairs(self) -> list[ComparedPair]:
         """What is certain about every pair, after all verdicts are there."""
-        for pair in self._pairs:
-            if pair.compared is None:
-                self._advance(pair)  # over the last rows, if they are unscored
         return [self._described(pair) for pair in self._pairs]
 
     def _described(self, pair: _Pair) -> ComparedPair:

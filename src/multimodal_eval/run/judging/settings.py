@@ -1,0 +1,145 @@
+"""Which models the judges of a run ask, and how hard: what a command or a call says on top of the judges' files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.judge_config import EFFORT, JudgeConfig, JudgeModel
+from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.judges.panel import use_generators
+from multimodal_eval.run.generation.model import as_generator
+from multimodal_eval.run.judging.files import with_extraction
+
+__all__ = ["CHANGEABLE", "Judge", "JudgeSettings", "models_of", "with_effort", "with_judge"]
+
+Judge = str | JudgeModel | Generator | Callable[..., Any]
+# Settings of a judge that change no verdict; they may change while a run is continued.
+CHANGEABLE = ("base_url", "key_env", *EFFORT)
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """Settings for all judges of a run. None leaves each judge its own."""
+
+    models: Sequence[Judge] = ()
+    addresses: Sequence[str] = ()  # one for all models, or one for each
+    key_envs: Sequence[str] = ()
+    repeats: int | None = None
+    concurrency: int | None = None
+    prices: str | None = None
+    budget: float | None = None
+    use_cache: bool | None = None
+
+    @classmethod
+    def of(cls, judge: Judge | Sequence[Judge] | None) -> JudgeSettings:
+        """The settings that name a judge, or a panel."""
+        if judge is None:
+            return cls()
+        return cls(list(judge) if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is set."""
+        return self == JudgeSettings()
+
+
+def with_judge(config: RunConfig, settings: JudgeSettings | None) -> RunConfig:
+    """The configuration with these settings for all its judges. Several models are a panel."""
+    if settings is None or settings.is_empty:
+        return config
+    config = with_extraction(config)
+    if not config.judges:
+        raise ConfigError(
+            "a judge is named, but no metric of this run asks one. Name such a metric: --metrics judge:NAME, or "
+            "judge:FILE.yaml (`mmeval ls judges`)"
+        )
+    judges = {name: _changed(each, settings) for name, each in config.judges.items()}
+    return msgspec.structs.replace(config, judges=judges)
+
+
+def _changed(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
+    models = models_of(settings.models) or judge.models
+    models = _each(models, "base_url", settings.addresses, "--judge-url")
+    models = _each(models, "key_env", settings.key_envs, "--judge-key-env")
+    names = ("repeats", "concurrency", "prices", "budget", "use_cache")
+    changes: dict[str, Any] = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    if settings.prices is not None:
+        models = [msgspec.structs.replace(model, price=None) for model in models]
+    return msgspec.structs.replace(judge, models=models, **changes)
+
+
+def _each(models: list[JudgeModel], field: str, values: Sequence[str], option: str) -> list[JudgeModel]:
+    """The models with a value for all of them, or with one for each."""
+    if not values:
+        return models
+    if len(values) not in (1, len(models)):
+        raise ConfigError(f"{option} must be given once, or once for each of the {len(models)} judges")
+    several = values if len(values) == len(models) else [values[0]] * len(models)
+    return [msgspec.structs.replace(model, **{field: value}) for model, value in zip(models, several, strict=True)]
+
+
+def models_of(judges: Sequence[Judge]) -> list[JudgeModel]:
+    """The models by name. Generators and functions of this program are made known by their labels.
+
+    Two functions with the same source get different names, because they may still be different.
+    """
+    models: list[JudgeModel] = []
+    known: dict[str, Generator] = {}
+    for judge in judges:
+        if isinstance(judge, JudgeModel):
+            models.append(judge)
+        elif isinstance(judge, str):
+            models.append(JudgeModel(model=judge))
+        else:
+            generator = as_generator(judge, "judge")
+            name = _free(generator.label, known)
+            known[name] = generator
+            models.append(JudgeModel(model=name))
+    use_generators(known)
+    return models
+
+
+def _free(label: str, known: Mapping[str, Generator]) -> str:
+    number, name = 1, label
+    while name in known:
+        number += 1
+        name = f"{label}#{number}"
+    return name
+
+
+def with_effort(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
+    """The configuration of a run that is continued. Only settings may change that change no verdict."""
+    for name in changes:
+        if name not in CHANGEABLE:
+            raise ConfigError(
+                f"{name!r} of a judge cannot change while a run is continued.{did_you_mean(name, CHANGEABLE)} "
+                "Start a new run; its cache has the replies to equal questions"
+            )
+    if not changes:
+        return config
+    settings = JudgeSettings(addresses=_several(changes.get("base_url")), key_envs=_several(changes.get("key_env")))
+    effort = {name: value for name, value in changes.items() if name in EFFORT}
+    judges = {name: _converted(_changed(judge, settings), effort) for name, judge in config.judges.items()}
+    return msgspec.structs.replace(config, judges=judges)
+
+
+def _several(value: str | Sequence[str] | None) -> Sequence[str]:
+    return () if value is None else [value] if isinstance(value, str) else value
+
+
+def _converted(judge: JudgeConfig, effort: Mapping[str, Any]) -> JudgeConfig:
+    try:
+        changed = msgspec.convert({**msgspec.to_builtins(judge), **effort}, JudgeConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the judge {judge.name!r}: {error}") from None
+    if "prices" not in effort:
+        return changed
+    return msgspec.structs.replace(
+        changed, models=[msgspec.structs.replace(model, price=None) for model in changed.models]
+    )

@@ -1,0 +1,116 @@
+"""Rescoring of runs with judges: what asks again, and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from multimodal_eval import JudgeModel, evaluate, rescore
+from multimodal_eval.core.config import Parameters
+from multimodal_eval.evaluation.judge_metric import JudgeMetric
+from multimodal_eval.run.generated import generate, score_generated
+from tests.judges.server import judge_server, scripted_judge
+from tests.run.judging.judged_runs import SAMPLES, judge, rows, values, verdicts
+
+
+def test_rescoring_with_the_same_questions_asks_nothing(tmp_path):
+    with judge_server() as server:
+        run = evaluate(rows(), metrics=[judge(server)], output=tmp_path / "run", progress=False)
+        changed = judge(server, combine="median")
+        again = rescore(run, {"metrics": ["good", "rouge_l"], "judges": {"good": changed}}, progress=False)
+        kept = rescore(run, {"metrics": ["good"], "judges": {"good": {"name": "good"}}}, progress=False)
+        assert server.requests == SAMPLES
+    assert again["good"]["signature"] != run["good"]["signature"]
+    assert values(again) == values(run)
+    assert verdicts(again) == verdicts(run)
+    assert kept.info.config.judges["good"].models == run.info.config.judges["good"].models
+
+
+def test_rescoring_with_another_question_or_model_asks_again(tmp_path):
+    with judge_server(models=("tiny", "other")) as server:
+        run = evaluate(rows(), metrics=[judge(server)], output=tmp_path / "run", progress=False)
+        other = judge(server, question="Is it short?")
+        again = rescore(run, {"judges": {"good": other}}, progress=False)
+        assert server.requests == 2 * SAMPLES
+        assert again["good"]["signature"] != run["good"]["signature"]
+        model = JudgeModel(model="openai:other", base_url=server.url)
+        rescore(run, {}, judge=model, progress=False)
+        assert server.requests == 3 * SAMPLES
+        rescore(run, {}, judge=model, progress=False)  # from the cache
+        assert server.requests == 3 * SAMPLES
+
+
+def test_answers_that_are_failures_now_are_judged_again(tmp_path):
+    with judge_server() as server:
+        run = evaluate(rows(20), metrics=[judge(server)], output=tmp_path / "run", progress=False)
+        again = rescore(run, {"error_patterns": ["answer 7"]}, output=tmp_path / "again", progress=False)
+        back = rescore(again, {"error_patterns": ["default"]}, progress=False)
+        assert server.requests == 20  # the rest comes from the cache
+    assert again["good"]["n_scored"] == 19
+    assert back["good"]["n_scored"] == 20
+
+
+def test_answers_are_judged_where_they_were_generated(tmp_path):
+    data = [{key: value for key, value in row.items() if key != "generated_answer"} for row in rows(20)]
+    folder = tmp_path / "run"
+    generate(data, model=lambda request: "answer 1", task="vqa", output=folder, progress=False)
+    run = score_generated(folder, metrics=[judge()], judge=scripted_judge(), progress=False)
+    assert run["good"]["n_scored"] == 20
+
+
+def asking(**settings: Any) -> dict[str, object]:
+    return JudgeMetric(judge(**{"models": [JudgeModel(model="openai:tiny")], **settings})).asking
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"question": "Is it true?"},
+        {"scale": (0, 10)},
+        {"show": ("question",)},
+        {"show": ("question", "references", "choices")},  # without media
+        {"require_references": True},
+        {"system": "You are strict."},
+        {"explain": True},
+        {"structured": False},
+        {"expected": True},
+        {"baseline": "other"},
+        {"orders": "given"},
+        {"repeats": 2},
+        {"parameters": {"temperature": 1.0}},
+        {"max_pixels": 1000},
+        {"detail": "low"},
+        {"frames": 4},
+        {"media_as": "none"},
+        {"template": "{{ answer }}"},
+        {"models": [JudgeModel(model="openai:tiny", revision="2")]},
+        {"models": [JudgeModel(model="openai:other")]},
+        {"models": [JudgeModel(model="openai:tiny"), JudgeModel(model="openai:tiny")]},
+    ],
+)
+def test_what_changes_a_request_is_known(settings):
+    if "parameters" in settings:
+        settings = {"parameters": msgspec.convert(settings["parameters"], Parameters)}
+    assert asking(**settings) != asking()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"name": "other"},
+        {"combine": "median"},
+        {"concurrency": 3},
+        {"timeout": 3.0},
+        {"retries": 1},
+        {"budget": 3.0},
+        {"prices": "prices.yaml"},
+        {"use_cache": False},
+        {"use_probe": True},
+        {"prompt": "a-file.md"},  # its content counts
+        {"models": [JudgeModel(model="openai:tiny", base_url="http://localhost:1/v1", key_env="OTHER")]},
+    ],
+)
+def test_what_changes_no_request_is_not(settings):
+    assert asking(**settings) == asking()
