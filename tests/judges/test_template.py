@@ -60,7 +60,7 @@ From {{ scale.low }} to {{ scale.high }}.
     first, second, text = parts(template, question="Is it short?", scale=(0, 3))[:3]
     assert first == Reference("image", "dog.png")  # the template does not place it
     assert second == f"{RULE}\nYou judge the answer of a model. Is it short?\n" + (
-        "Reply with a whole number from 0 (worst) to 3 (best)."
+        "Reply with a whole number from 0 to 3, where 3 is the best."
     )
     assert text == Reference("image", "other.png")
     rest = parts(template, scale=(0, 3))[3]

@@ -8,6 +8,7 @@ from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.rules import Rule, families, rules_named, rules_of
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
+JUDGE = "judge"  # the card of all judges
 _PACKAGE = Path(__file__).resolve().parent.parent
 # Installed with the package; an editable install reads those of the repository.
 _FOLDERS = (_PACKAGE / "cards", _PACKAGE.parent.parent / "docs" / "metrics")
@@ -37,13 +38,13 @@ def _cell(text: str) -> str:
 
 
 def card_text(name: str) -> str:
-    """The card of a metric; for a metric from a plug-in, its docstring."""
-    metric = resolve(name)
+    """The card of a metric, or of judges (`JUDGE`); for a metric from a plug-in, its docstring."""
+    metric = None if name == JUDGE else resolve(name)
     for folder in _FOLDERS:
         file = folder / f"{name}.md"
         if file.is_file():
             return file.read_text(encoding="utf-8")
-    return f"# {name}\n\n{metric.__doc__ or 'This metric has no documentation.'}"
+    return f"# {name}\n\n{(metric and metric.__doc__) or 'This metric has no documentation.'}"
 
 
 def rule_card(name: str) -> str:

@@ -6,7 +6,6 @@ of a run, the scorer asks itself.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
@@ -15,26 +14,23 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.judge_config import UNASKED, JudgeConfig
-from multimodal_eval.core.metric import Kind, Metric
+from multimodal_eval.core.judge_config import EFFORT, UNASKED, JudgeConfig
+from multimodal_eval.core.metric import Kind
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values, unscored
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.evaluation.asking import AskingMetric, verdicts_on
 from multimodal_eval.judges.combine import combined
 from multimodal_eval.judges.form import Form, KnowsSome, Reading, UnreadableVerdictError
-from multimodal_eval.judges.forms.by_name import ONE_ANSWER, form_of
+from multimodal_eval.judges.forms.by_name import form_of
 from multimodal_eval.judges.forms.pairwise import LENGTH_CONTROLLED
-from multimodal_eval.judges.panel import Panel, generators_of
+from multimodal_eval.judges.panel import labels_of
 from multimodal_eval.judges.question import Place, Question, Verdict
-from multimodal_eval.judges.verdict_tables import column_name, verdicts_in
-from multimodal_eval.media.policy import current_policy
 
 __all__ = ["JudgeMetric"]
 
 
-class JudgeMetric(Metric):
+class JudgeMetric(AskingMetric):
     """Scores the verdicts of a judge."""
 
     placement = "thread"
@@ -43,14 +39,7 @@ class JudgeMetric(Metric):
         self.config, self.name = config, config.name
         self.form: Form = form_of(config)
         self.bounds, self.needs, self.version = self.form.bounds, self.form.needs, self.form.version
-        if config.form in ONE_ANSWER:
-            self.blank = self.bounds[0]
         self.summary = config.question or f"verdicts of the form {config.form}"
-
-    @property
-    def generators(self) -> list[Generator]:
-        """The models that are asked."""
-        return generators_of(self.config)
 
     def questions(self, sample: Sample) -> list[Question]:
         """All questions about a sample. Raises PromptError if it cannot be asked."""
@@ -73,13 +62,10 @@ class JudgeMetric(Metric):
     def asking(self) -> dict[str, object]:
         """What changes a request: with the same values, stored verdicts can be used again."""
         config = self.config
-        sample = Sample("", question="?", generated_answer="?", references=["?"], metadata={config.baseline: "?"})
-        drafts = [self.form.drafts(sample, order) for order in self.form.orders]
-        digest = sha256(msgspec.json.encode([drafts, config.show, config.structured], enc_hook=repr)).hexdigest()[:12]
         settings: dict[str, object] = {
             "form": config.form,
-            "models": "+".join(generator.label for generator in self.generators),
-            "prompt": digest,
+            "models": "+".join(labels_of(config)),
+            "prompt": _digest(self.form),
             "repeats": config.repeats,
         }
         parameters: dict[str, object] = msgspec.to_builtins(config.parameters)
@@ -88,7 +74,10 @@ class JudgeMetric(Metric):
     @property
     def _scoring(self) -> dict[str, object]:
         """What changes scores but no request."""
-        return {name: getattr(self.config, name) for name in UNASKED if name != "name"}
+        settings: dict[str, object] = {name: getattr(self.config, name) for name in UNASKED if name != "name"}
+        if any(criterion.weight != 1 for criterion in self.config.criteria):
+            settings["weights"] = {criterion.name: criterion.weight for criterion in self.config.criteria}
+        return settings
 
     def open(self, state: Any) -> JudgeScorer:
         """A scorer of verdicts."""
@@ -114,7 +103,8 @@ class JudgeMetric(Metric):
     def score_of(self, sample: Sample, verdicts: Sequence[Verdict]) -> Score:
         """The score of a sample by all verdicts on it. Without a readable verdict in every place, it is unscored."""
         if not verdicts and (known := self._known(sample)) is not None:
-            return known
+            judges = {judge: [known] for judge in range(len(self.config.models))}
+            return msgspec.structs.replace(combined(judges, self.config.combine), details=known.details)
         readings: list[tuple[Place, Reading]] = []
         for place, outcome in ((each.place, each.outcome) for each in verdicts):
             if outcome.error is not None:
@@ -124,7 +114,7 @@ class JudgeMetric(Metric):
             except UnreadableVerdictError as fault:
                 return unscored("error", f"{self._judge(place)} gave an unreadable verdict: {fault}")
         if not readings:
-            return unscored("error", "the judge was not asked")
+            return unscored("missing_input", "the judge was not asked")
         scores: dict[int, list[Score]] = defaultdict(list)
         for (judge, _), asked in groupby(readings, lambda each: (each[0].judge, each[0].repeat)):
             score = self.form.value(sample, [reading for _, reading in asked])
@@ -153,6 +143,22 @@ class JudgeMetric(Metric):
         return self.form.known(sample) if isinstance(self.form, KnowsSome) else None
 
 
+# Settings that the digest of a question does not depend on; models, repetitions and parameters have names of their own.
+_NO_PROMPT = (*UNASKED, *EFFORT, "until", "models", "repeats", "parameters", "prompt", "criteria")
+
+
+def _digest(form: Form) -> str:
+    """The digest of everything that changes a question: all settings but a few, and the form's own words."""
+    config = form.config
+    settings = {name: value for name, value in msgspec.to_builtins(config).items() if name not in _NO_PROMPT}
+    criteria = [msgspec.structs.replace(criterion, weight=1.0) for criterion in config.criteria]
+    sample = Sample("", question="?", generated_answer="?", references=["?"], metadata={config.baseline: "?"})
+    # A template of the user is a setting, and need not fit this sample.
+    drafts = [] if config.template is not None else [form.drafts(sample, order) for order in form.orders]
+    content = [settings, criteria, [form.version, drafts, form.schema(sample)]]
+    return sha256(msgspec.json.encode(content, enc_hook=repr, order="deterministic")).hexdigest()[:12]
+
+
 class JudgeScorer:
     """Scores stored verdicts, or asks for them."""
 
@@ -161,20 +167,5 @@ class JudgeScorer:
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
-        column = batch.column(column_name(self.metric.name)) if isinstance(batch, Batch) else None
-        if column is None:
-            verdicts = asyncio.run(self._asked(batch))
-        else:
-            verdicts = [verdicts_in(text) for text in column.to_pylist()]
+        verdicts = verdicts_on(self.metric, batch)
         return [self.metric.score_of(sample, judged) for sample, judged in zip(batch, verdicts, strict=True)]
-
-    async def _asked(self, batch: Sequence[Sample]) -> list[list[Verdict]]:
-        with Panel(self.metric.config, current_policy()) as panel:
-
-            async def judged(sample: Sample) -> list[Verdict]:
-                questions = self.metric.questions(sample)
-                exchanges = await asyncio.gather(*(panel.ask(sample, question) for question in questions))
-                pairs = zip(questions, exchanges, strict=True)
-                return [Verdict(question.place, exchange.outcome) for question, exchange in pairs]
-
-            return list(await asyncio.gather(*map(judged, batch)))

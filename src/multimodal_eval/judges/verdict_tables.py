@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from multimodal_eval.core.batch import Batch
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, exchanges_of
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.judges.question import Place, Verdict
@@ -28,6 +30,7 @@ __all__ = [
     "verdict_table",
     "verdicts_in",
     "verdicts_kind",
+    "with_verdicts",
 ]
 
 _ENCODER = msgspec.json.Encoder()
@@ -95,6 +98,15 @@ def verdict_column(table: pa.Table, first_row: int, count: int) -> pa.Array:
     for row, place, exchange in rows_of(table):
         rows[row - first_row].append(Verdict(place, exchange.outcome))
     return pa.array([_ENCODER.encode(sorted(verdicts, key=_place)).decode() for verdicts in rows], pa.string())
+
+
+def with_verdicts(batch: Batch, folder: RunFolder, part: int, metrics: Sequence[str]) -> Batch:
+    """The samples of a part with the verdicts on them. Raises MissingFileError if a part of verdicts is missing."""
+    first = sum(folder.read_info().parts[:part])
+    for metric in metrics:
+        table = folder.read_part(verdicts_kind(metric), part)
+        batch = batch.with_column(column_name(metric), verdict_column(table, first, len(batch)))
+    return batch
 
 
 def verdicts_in(text: str) -> list[Verdict]:

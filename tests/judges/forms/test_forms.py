@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import log
-from typing import Any
 
 import jsonschema
 import msgspec
@@ -13,10 +12,10 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, TokenProbability
 from multimodal_eval.judges.fence import RULE, fenced
 from multimodal_eval.judges.form import UnreadableVerdictError
-from multimodal_eval.judges.forms.by_name import FORMS, ONE_ANSWER, form_of
+from multimodal_eval.judges.forms.by_name import FORMS, form_of
 from multimodal_eval.judges.forms.one_answer import NO_PROBABILITIES
 
 SAMPLE = Sample(
@@ -27,6 +26,7 @@ SAMPLE = Sample(
     generated_answer="A dog.",
     image="dog.png",
 )
+ONE_ANSWER = {"scale", "binary", "rubric", "clair"}
 CRITERIA = [
     Criterion(name="accuracy", question="Is it right?", weight=2),
     Criterion(name="detail", question="Is it complete?", scale=(0, 10)),
@@ -52,7 +52,7 @@ def value_of(config: JudgeConfig, answer: Answer):
 
 def text_of(config: JudgeConfig, sample: Sample = SAMPLE) -> str:
     (draft,) = form_of(config).drafts(sample, 0)
-    return draft.parts[-1]
+    return str(draft.parts[-1])
 
 
 @pytest.mark.parametrize(("config", "reply", "value"), REPLIES)
@@ -74,6 +74,15 @@ def test_every_form_of_one_answer_is_tested():
     assert {config.form for config, _, _ in REPLIES} == ONE_ANSWER <= set(FORMS)
 
 
+@pytest.mark.parametrize(("config", "reply", "value"), REPLIES)
+def test_a_blank_answer_has_the_lowest_score_without_a_question(config, reply, value):
+    form = form_of(config)
+    assert form.known(SAMPLE) is None
+    score = form.known(msgspec.structs.replace(SAMPLE, generated_answer=" \n"))
+    assert score.value == form.bounds[0]
+    assert score.parts == ({"accuracy": 1.0, "detail": 0.0} if config.form == "rubric" else None)
+
+
 def test_the_criteria_are_parts_on_their_own_scales():
     assert value_of(RUBRIC, Answer('{"accuracy": 4, "detail": 3}')).parts == {"accuracy": 4.0, "detail": 3.0}
 
@@ -85,7 +94,8 @@ def test_what_is_asked_by_a_scale():
     assert (media.kind, media.source) == ("image", "dog.png")
     assert text == "\n\n".join(
         [
-            "You judge the answer of a model. How short is it?\nReply with a whole number from 0 (worst) to 3 (best).",
+            "You judge the answer of a model. How short is it?\n"
+            "Reply with a whole number from 0 to 3, where 3 is the best.",
             RULE,
             fenced("question", "What runs?"),
             fenced("choices", "A. a dog\nB. a cat"),
@@ -99,8 +109,8 @@ def test_what_is_asked_by_a_scale():
 
 def test_what_is_asked_by_a_rubric():
     text = text_of(RUBRIC)
-    assert "- accuracy: Is it right? A whole number from 1 (worst) to 5 (best)." in text
-    assert "- detail: Is it complete? A whole number from 0 (worst) to 10 (best)." in text
+    assert "- accuracy: Is it right? A whole number from 1 to 5, where 5 is the best." in text
+    assert "- detail: Is it complete? A whole number from 0 to 10, where 10 is the best." in text
     assert text.endswith('Reply with JSON only: {"accuracy": …, "detail": …}')
 
 
@@ -130,25 +140,15 @@ def test_references_can_be_required():
     assert form_of(JudgeConfig(form="clair")).needs == ("generated_answer", "references")
 
 
-# Expected scores. The stand-in has the fields of an answer with the probabilities of its tokens.
+def spelled(*tokens: str | tuple[str, dict[str, float]], text: str | None = None) -> Answer:
+    """An answer by tokens, each with the probabilities of the tokens that could be in its place."""
+    pairs = [(each, {each: 1.0}) if isinstance(each, str) else each for each in tokens]
+    names = [token for token, _ in pairs]
+    most_likely = [[TokenProbability(name, log(share)) for name, share in shares.items()] for _, shares in pairs]
+    return Answer("".join(names) if text is None else text, tokens=names, top_logprobs=most_likely)
 
 
-class Token(msgspec.Struct):
-    token: str
-    logprob: float
-
-
-class Spelled:
-    """An answer by tokens, each with its alternatives."""
-
-    def __init__(self, *tokens: str | tuple[str, dict[str, float]]) -> None:
-        pairs = [(each, {each: 1.0}) if isinstance(each, str) else each for each in tokens]
-        self.tokens = [token for token, _ in pairs]
-        self.top_logprobs = [[Token(name, log(share)) for name, share in shares.items()] for _, shares in pairs]
-        self.text = "".join(self.tokens)
-
-
-def expected(config: JudgeConfig, answer: Any):
+def expected(config: JudgeConfig, answer: Answer):
     return value_of(msgspec.structs.replace(config, expected=True), answer)
 
 
@@ -158,7 +158,7 @@ SPREAD = {"4": 0.5, " 4": 0.1, "5": 0.2, "3": 0.1, "good": 0.1}
 
 def test_the_expected_score_is_the_mean_by_probability():
     # 4 has .6 in two spellings, 5 has .2, 3 has .1, in all .9: (4 * .6 + 5 * .2 + 3 * .1) / .9
-    answer = Spelled('{"', "score", '": ', ("4", SPREAD), "}")
+    answer = spelled('{"', "score", '": ', ("4", SPREAD), "}")
     score = expected(SCALE, answer)
     assert score.value == pytest.approx((2.4 + 1.0 + 0.3) / 0.9)
     assert score.warning is None
@@ -170,11 +170,11 @@ def test_the_expected_score_is_the_mean_by_probability():
 @pytest.mark.parametrize(
     "answer",
     [
-        Spelled(("4", SPREAD)),
-        Spelled("Score", ":", (" 4", SPREAD)),
-        Spelled("Good", ".\n", "[[", ("4", SPREAD), "]]"),
-        Spelled('{"reason": "score: 4", "score":', (" 4", SPREAD), "}"),
-        Spelled('{"score', '":"', ("4", SPREAD), '"}'),
+        spelled(("4", SPREAD)),
+        spelled("Score", ":", (" 4", SPREAD)),
+        spelled("Good", ".\n", "[[", ("4", SPREAD), "]]"),
+        spelled('{"reason": "score: 4", "score":', (" 4", SPREAD), "}"),
+        spelled('{"score', '":"', ("4", SPREAD), '"}'),
     ],
 )
 def test_the_token_of_the_verdict_is_found(answer):
@@ -182,18 +182,17 @@ def test_the_token_of_the_verdict_is_found(answer):
 
 
 def test_bytes_before_the_verdict_that_are_not_text_do_not_matter():
-    answer = Spelled("Sch\ufffd", "\ufffdn.\n", "Score: ", ("4", SPREAD))
-    answer.text = "Schön.\nScore: 4"
+    answer = spelled("Sch\ufffd", "\ufffdn.\n", "Score: ", ("4", SPREAD), text="Schön.\nScore: 4")
     assert expected(SCALE, answer).value == pytest.approx((2.4 + 1.0 + 0.3) / 0.9)
 
 
 def test_the_expected_verdict_is_the_probability_of_yes():
-    answer = Spelled('{"verdict": "', ("yes", {"yes": 0.6, "Yes": 0.1, "no": 0.2, "maybe": 0.1}), '"}')
+    answer = spelled('{"verdict": "', ("yes", {"yes": 0.6, "Yes": 0.1, "no": 0.2, "maybe": 0.1}), '"}')
     assert expected(JudgeConfig(form="binary"), answer).value == pytest.approx(0.7 / 0.9)
 
 
 def test_the_expected_rubric():
-    answer = Spelled('{"accuracy": ', ("4", {"4": 0.5, "5": 0.5}), ', "detail": ', ("3", {"3": 0.75, "7": 0.25}), "}")
+    answer = spelled('{"accuracy": ', ("4", {"4": 0.5, "5": 0.5}), ', "detail": ', ("3", {"3": 0.75, "7": 0.25}), "}")
     score = expected(RUBRIC, answer)
     assert score.parts == pytest.approx({"accuracy": 4.5, "detail": 4.0})
     assert score.value == pytest.approx((2 * 3.5 / 4 + 0.4) / 3)
@@ -201,7 +200,7 @@ def test_the_expected_rubric():
 
 def test_numbers_of_several_digits():
     wide = JudgeConfig(form="clair")
-    answer = Spelled('{"score": ', ("85", {"85": 0.5, "80": 0.25, "9": 0.25}), ', "reason": "r"}')
+    answer = spelled('{"score": ', ("85", {"85": 0.5, "80": 0.25, "9": 0.25}), ', "reason": "r"}')
     assert expected(wide, answer).value == pytest.approx((42.5 + 20 + 2.25) / 100)
 
 
@@ -209,11 +208,11 @@ def test_numbers_of_several_digits():
     ("config", "answer"),
     [
         (SCALE, Answer('{"score": 4}')),  # no probabilities at all
-        (JudgeConfig(scale=(1, 10)), Spelled('{"score": ', ("1", {"1": 0.9, "7": 0.1}), "0", "}")),  # digit by digit
-        (JudgeConfig(scale=(1, 10)), Spelled('{"score": ', ("7", {"1": 0.1, "7": 0.9}), "}")),  # 1, or the 1 of 10
-        (JudgeConfig(scale=(-2, 2)), Spelled('{"score": ', "-", ("1", {"1": 0.5, "2": 0.5}), "}")),
-        (RUBRIC, Spelled('{"accuracy": ', ("4", {"4": 0.5, "5": 0.5}), ', "detail": 3', "}")),  # one of two is unknown
-        (JudgeConfig(form="binary"), Spelled('{"verdict": ', ("true", {"true": 0.8, "false": 0.2}), "}")),
+        (JudgeConfig(scale=(1, 10)), spelled('{"score": ', ("1", {"1": 0.9, "7": 0.1}), "0", "}")),  # digit by digit
+        (JudgeConfig(scale=(1, 10)), spelled('{"score": ', ("7", {"1": 0.1, "7": 0.9}), "}")),  # 1, or the 1 of 10
+        (JudgeConfig(scale=(-2, 2)), spelled('{"score": ', "-", ("1", {"1": 0.5, "2": 0.5}), "}")),
+        (RUBRIC, spelled('{"accuracy": ', ("4", {"4": 0.5, "5": 0.5}), ', "detail": 3', "}")),  # one of two is unknown
+        (JudgeConfig(form="binary"), spelled('{"verdict": ', ("true", {"true": 0.8, "false": 0.2}), "}")),
     ],
 )
 def test_without_probabilities_the_number_is_the_score(config, answer):
@@ -225,20 +224,19 @@ def test_without_probabilities_the_number_is_the_score(config, answer):
 
 
 def test_tokens_that_are_not_those_of_the_text():
-    answer = Spelled('{"score": ', ("4", SPREAD), "}")
-    answer.text = '{"score": 4} '
+    answer = spelled('{"score": ', ("4", SPREAD), "}", text='{"score": 4} ')
     assert expected(SCALE, answer).warning == NO_PROBABILITIES
 
 
 def test_one_number_of_a_scale_that_is_no_prefix_is_not_ambiguous():
-    answer = Spelled('{"score": ', ("7", {"7": 0.5, "8": 0.5}), "}")
+    answer = spelled('{"score": ', ("7", {"7": 0.5, "8": 0.5}), "}")
     assert expected(JudgeConfig(scale=(1, 10)), answer).value == 7.5
 
 
 @given(shares=st.dictionaries(st.sampled_from("12345"), st.floats(1e-6, 1), min_size=1))
 def test_an_expected_score_is_on_the_scale(shares):
     verdict = max(shares, key=shares.__getitem__)
-    value = expected(SCALE, Spelled('{"score": ', (verdict, shares), "}")).value
+    value = expected(SCALE, spelled('{"score": ', (verdict, shares), "}")).value
     assert min(map(int, shares)) - 1e-9 <= value <= max(map(int, shares)) + 1e-9
 
 

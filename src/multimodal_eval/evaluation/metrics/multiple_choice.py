@@ -3,8 +3,9 @@
     multiple_choice = 1 if the letter that the rule reads is a gold letter, else 0
 
 The rule (`evaluation.rules.choice`) decides which letter an answer states. An answer without a letter scores 0 and is
-counted as `unread`. If the origin of the rule draws a letter at random, the sample is unscored, or scores the expected
-value of the draw: (number of gold letters among those drawn) / (number of letters).
+counted as `unread`; with `fallback: judge`, a judge is asked which choice it states (`evaluation.extraction`). If the
+origin of the rule draws a letter at random, the sample is unscored, or scores the expected value of the draw:
+(number of gold letters among those drawn) / (number of letters).
 
 With `rotations`, the same question is asked several times with its options in another order, and counts only if all
 its rotations are right (circular evaluation):
@@ -17,20 +18,21 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.metric import Scorer
 from multimodal_eval.core.options import Option
 from multimodal_eval.core.options import Options as DeclaredOptions
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, key_of, options_of, stats_of_key
-from multimodal_eval.evaluation.rules._readings import Options, Reading
+from multimodal_eval.evaluation.extraction import FALLBACK, JUDGE, ExtractingMetric, Extraction
+from multimodal_eval.evaluation.rules._readings import Options, Reading, read
 
 __all__ = ["compute_multiple_choice"]
 
@@ -41,27 +43,38 @@ NONE = "none"
 class MultipleChoiceScorer:
     """The opened metric."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-        self.rule = find_rule("choice", options["rule"]).function
+    def __init__(self, metric: MultipleChoice) -> None:
+        self.metric, self.options = metric, dict(metric.options)
+        self.rule = metric.rule
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
         samples, kind = Batch.of(batch), self.options["gold"]
         # Several columns of a run may read the same questions under different rules.
         questions = samples.shared(("questions", kind), lambda: [_question(sample, kind) for sample in samples])
-        return [self._score(sample, *question) for sample, question in zip(samples, questions, strict=True)]
+        extractions = self.metric.extractions(samples)
+        return [
+            self._score(sample, *question, extraction)
+            for sample, question, extraction in zip(samples, questions, extractions, strict=True)
+        ]
 
-    def _score(self, sample: Sample, options: Options, gold: Sequence[str] | GoldError) -> Score:
+    def _score(
+        self, sample: Sample, options: Options, gold: Sequence[str] | GoldError, extraction: Extraction | None
+    ) -> Score:
         if isinstance(gold, GoldError):
             return unscored("degenerate", str(gold))
         reading: Reading = self.rule(sample.generated_answer or "", options)
+        if extraction is not None and extraction.fault is not None:
+            return unscored("error", extraction.fault)
+        is_by_judge = extraction is not None and extraction.choice is not None
+        if extraction is not None and extraction.choice is not None:
+            reading = read(extraction.choice)
         if reading.is_drawn and self.options["random"] == "unscored":
             return unscored("degenerate", DRAWN)
         value = _value(reading, gold)
         is_unread = not reading.is_drawn and reading.choice not in options
-        details = {"read": reading.label}
-        warning = UNREAD if is_unread else None
+        details = {"read": reading.label, **({"by": JUDGE} if is_by_judge else {})}
+        warning = UNREAD if is_unread else BY_JUDGE if is_by_judge else None
         if self.options["rotations"] == NONE:
             return Score(value, details=details, warning=warning)
         stats = stats_of_key(key_of(sample, self.options["rotations"]))
@@ -83,7 +96,7 @@ def _value(reading: Reading, gold: Sequence[str]) -> float:
     return float(reading.choice in gold)
 
 
-class MultipleChoice(Metric):
+class MultipleChoice(ExtractingMetric):
     """Whether the letter that a named rule reads out of the answer is the right one."""
 
     name = "multiple_choice"
@@ -91,6 +104,7 @@ class MultipleChoice(Metric):
     needs = ("generated_answer", "choices", "references")
     bounds = (0, 1)
     placement = "process"
+    deciding = ("rule", "gold")
     summary = "Whether the letter that a named rule reads out of the answer is the right one."
     options = DeclaredOptions(
         rule=Option(str, "mmeval@1", rules="choice", help="how the letter is read"),
@@ -123,7 +137,22 @@ class MultipleChoice(Metric):
             help="whether a sample without choices makes the input invalid or is unscored",
             is_quiet=True,
         ),
+        fallback=FALLBACK,
     )
+
+    @property
+    def rule(self) -> Callable[[str, Options], Reading]:
+        """How a letter is read."""
+        function: Callable[[str, Options], Reading] = find_rule("choice", self.options["rule"]).function
+        return function
+
+    def is_unread(self, sample: Sample) -> bool:
+        """Whether the rule finds none of the choices in the answer; its origin may draw one."""
+        answer = sample.generated_answer or ""
+        options, gold = _question(sample, self.options["gold"])
+        if not answer.strip() or isinstance(gold, GoldError):
+            return False
+        return self.rule(answer, options).choice not in options
 
     def check_options(self) -> None:
         """Refuse an empty name of a column."""
@@ -157,7 +186,7 @@ class MultipleChoice(Metric):
 
     def open(self, state: Any) -> Scorer:
         """Find the rule."""
-        return MultipleChoiceScorer(dict(self.options))
+        return MultipleChoiceScorer(self)
 
     def aggregate(self, rows: Rows) -> Estimate:
         """The mean, or the share of questions with all rotations right."""

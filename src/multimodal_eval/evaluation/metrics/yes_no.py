@@ -20,20 +20,23 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.core.metric import Kind, Metric, Scorer
+from multimodal_eval.core.metric import Kind, Scorer
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.evaluation.choices import gold_answers, key_of, stats_of_key
+from multimodal_eval.evaluation.extraction import FALLBACK, JUDGE, ExtractingMetric, Extraction
 from multimodal_eval.evaluation.rules._readings import UNREAD as NOTHING_READ
-from multimodal_eval.evaluation.rules._readings import Reading
+from multimodal_eval.evaluation.rules._readings import Reading, read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,24 +58,30 @@ def gold_of(sample: Sample) -> str | None:
 class YesNoScorer:
     """The opened metric."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-        self.rule = find_rule("yes_no", options["rule"]).function
+    def __init__(self, metric: YesNo) -> None:
+        self.metric, self.options = metric, dict(metric.options)
+        self.rule = metric.rule
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
-        return [self._score(sample) for sample in batch]
+        extractions = self.metric.extractions(batch)
+        return [self._score(sample, extraction) for sample, extraction in zip(batch, extractions, strict=True)]
 
-    def _score(self, sample: Sample) -> Score:
+    def _score(self, sample: Sample, extraction: Extraction | None) -> Score:
         gold = gold_of(sample)
         if gold is None:
             return unscored("degenerate", _not_gold(sample))
+        if extraction is not None and extraction.fault is not None:
+            return unscored("error", extraction.fault)
         answer = sample.generated_answer or ""
         reading: Reading = self.rule(answer) if answer.strip() else NOTHING_READ
+        is_by_judge = extraction is not None and extraction.choice is not None
+        if extraction is not None and extraction.choice is not None:
+            reading = read(extraction.choice)
         value = float(reading.choice == gold)
         parts = self._parts(reading.choice, gold)
-        warning = UNREAD if reading.choice is None else None
-        details = {"read": reading.label}
+        warning = UNREAD if reading.choice is None else BY_JUDGE if is_by_judge else None
+        details = {"read": reading.label, **({"by": JUDGE} if is_by_judge else {})}
         if self.options["pairs"] == NONE:
             return Score(value, parts=parts, details=details, warning=warning)
         category = str(sample.metadata.get(self.options["category"]))
@@ -103,7 +112,7 @@ def _not_gold(sample: Sample) -> str:
     return f"the gold answer must be yes or no. Got {shorten(answers[0]) if answers else 'none'} instead."
 
 
-class YesNo(Metric):
+class YesNo(ExtractingMetric):
     """Whether the yes or no that a named rule reads out of the answer is right."""
 
     name = "yes_no"
@@ -134,7 +143,23 @@ class YesNo(Metric):
         category=Option(
             str, "category", help="the metadata column with the categories over which score sums", is_quiet=True
         ),
+        fallback=FALLBACK,
     )
+
+    @property
+    def rule(self) -> Callable[[str], Reading]:
+        """How yes and no are read."""
+        function: Callable[[str], Reading] = find_rule("yes_no", self.options["rule"]).function
+        return function
+
+    def is_unread(self, sample: Sample) -> bool:
+        """Whether the rule finds neither yes nor no in the answer."""
+        answer = sample.generated_answer or ""
+        return bool(answer.strip()) and gold_of(sample) is not None and self.rule(answer).choice is None
+
+    def asked_about(self, sample: Sample) -> Sample:
+        """Without choices: the answer says yes or no."""
+        return msgspec.structs.replace(sample, choices=None)
 
     @property
     def averages(self) -> bool:
@@ -152,7 +177,7 @@ class YesNo(Metric):
 
     def open(self, state: Any) -> Scorer:
         """Find the rule."""
-        return YesNoScorer(dict(self.options))
+        return YesNoScorer(self)
 
     def aggregate(self, rows: Rows) -> Estimate:
         """The accuracy."""

@@ -9,16 +9,15 @@ from multimodal_eval.core.judge_config import JudgeConfig, JudgeForm
 from multimodal_eval.judges.form import Form
 from multimodal_eval.judges.forms.binary import Binary
 from multimodal_eval.judges.forms.clair import Clair
+from multimodal_eval.judges.forms.extract import Extract
 from multimodal_eval.judges.forms.listwise import Listwise
 from multimodal_eval.judges.forms.pairwise import Pairwise
 from multimodal_eval.judges.forms.rubric import Rubric
 from multimodal_eval.judges.forms.scale import Scale
 from multimodal_eval.judges.settings import check_judge
 
-__all__ = ["FORMS", "ONE_ANSWER", "form_of"]
+__all__ = ["FORMS", "form_of"]
 
-# Forms that ask about one answer: a blank one gets the lowest value without asking.
-ONE_ANSWER: frozenset[JudgeForm] = frozenset(("scale", "binary", "rubric", "clair"))
 FORMS: dict[JudgeForm, Callable[[JudgeConfig], Form]] = {
     "scale": Scale,
     "binary": Binary,
@@ -26,6 +25,7 @@ FORMS: dict[JudgeForm, Callable[[JudgeConfig], Form]] = {
     "clair": Clair,
     "pairwise": Pairwise,
     "listwise": Listwise,
+    "extract": Extract,
 }
 
 

@@ -39,7 +39,7 @@ class Clair(OneAnswer):
     @property
     def instruction(self) -> str:
         """The question and the scale."""
-        number = f"Reply with a whole number from 0 (certainly another image) to {_TOP} (certainly the same)."
+        number = f"Reply with a whole number from 0 to {_TOP}: 0 is certainly another image, {_TOP} certainly the same."
         return f"You judge the caption of an image. {self.question}\n{number}"
 
     @property

@@ -6,6 +6,7 @@ The judge sees the answers in a random order, and with both orders also in the r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 
 from multimodal_eval.core.errors import shorten
@@ -19,8 +20,8 @@ from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.compared import baselines_of, shown_order, systems_of
-from multimodal_eval.judges.forms.prompt_texts import drafts_of
-from multimodal_eval.judges.forms.replies import object_in
+from multimodal_eval.judges.forms.prompt_texts import drafts_of, quotable
+from multimodal_eval.judges.forms.replies import verdict_in
 
 __all__ = ["Listwise"]
 
@@ -72,12 +73,12 @@ class Listwise:
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
         """The ranking by system, the system that was shown first, and the share of the others that are ranked lower."""
-        found = object_in(answer, ["ranking"])
         shown = self._shown(sample, self._answers(sample), order)
-        levels = [[shown[place - 1] for place in level] for level in _levels(found["ranking"], len(shown))]
+        said = verdict_in(answer, {"ranking": partial(_levels, count=len(shown))}, quotable(self.config, sample))
+        levels = [[shown[place - 1] for place in level] for level in said.fields["ranking"]]
         systems = systems_of(sample, len(shown))
         return {
-            **found,
+            **said.fields,
             "ranking": [[systems[number] for number in sorted(level)] for level in levels],
             "first": systems[shown[0]],
             "share": _share(levels),
@@ -110,7 +111,7 @@ def _example(count: int) -> str:
     return "[2, 1]" if count == 2 else str([2, [1, 3], *range(4, count + 1)])
 
 
-def _levels(ranking: object, count: int) -> Levels:
+def _levels(ranking: object, count: int) -> tuple[tuple[int, ...], ...]:
     """The levels of a ranking. Raises UnreadableVerdictError unless it has every answer exactly once."""
     if not isinstance(ranking, list):
         raise UnreadableVerdictError(f"the ranking is not a list: {shorten(ranking)}")
@@ -121,7 +122,7 @@ def _levels(ranking: object, count: int) -> Levels:
     if sorted(numbers) != list(range(1, count + 1)):
         wanted = f"the numbers 1 to {count}, each exactly once"
         raise UnreadableVerdictError(f"the ranking does not have {wanted}: {shorten(ranking)}")
-    return levels
+    return tuple(map(tuple, levels))
 
 
 def _share(levels: Levels) -> float:

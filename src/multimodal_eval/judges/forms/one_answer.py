@@ -8,7 +8,7 @@ from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.fence import fenced
@@ -95,6 +95,17 @@ class OneAnswer:
         verdict = said.fields[field]
         written = verdict if isinstance(verdict, str) else f"{verdict:.0f}"
         return expected_value(answer, said.places.get(field), written, self.values(field))
+
+    def known(self, sample: Sample) -> Score | None:
+        """The lowest score for a blank answer, without asking."""
+        if (sample.generated_answer or "").strip():
+            return None
+        return Score(self.bounds[0], parts=self.lowest_parts or None)
+
+    @property
+    def lowest_parts(self) -> dict[str, float]:
+        """The lowest values of the parts."""
+        return {}
 
     def value_of(self, reading: Reading, field: str) -> float:
         """The value of a field: its mean by probability, or what the judge wrote."""

@@ -24,8 +24,10 @@ from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.compared import baseline_of, shown_order
-from multimodal_eval.judges.forms.prompt_texts import drafts_of
-from multimodal_eval.judges.forms.replies import object_in
+from multimodal_eval.judges.forms.one_answer import NO_PROBABILITIES
+from multimodal_eval.judges.forms.probabilities import expected_value
+from multimodal_eval.judges.forms.prompt_texts import drafts_of, quotable
+from multimodal_eval.judges.forms.replies import verdict_in
 
 __all__ = ["LENGTH_CONTROLLED", "Pairwise"]
 
@@ -75,15 +77,23 @@ class Pairwise:
         }
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
-        """The verdict, which of the answers was shown first, and the share of the win that the sample's answer has."""
-        found = object_in(answer, ["verdict"])
-        verdict = _choice(found["verdict"])
+        """The verdict, which of the answers was shown first, and the share of the win that the sample's answer has.
+
+        With `expected`, also the mean share by the probabilities of the verdicts: P(win) + P(tie) / 2.
+        """
+        said = verdict_in(answer, {"verdict": _choice}, quotable(self.config, sample))
+        verdict = said.fields["verdict"]
         is_first = self._shown(sample, self._answers(sample), order)[0] == 0
-        share = _TIE if verdict == "tie" else float((verdict == "1") == is_first)
-        return {**found, "verdict": verdict, "first": "answer" if is_first else "baseline", "share": share}
+        shares = {"1": float(is_first), "2": float(not is_first), "tie": _TIE}
+        first = "answer" if is_first else "baseline"
+        reading = {**said.fields, "verdict": verdict, "first": first, "share": shares[verdict]}
+        if not self.config.expected:
+            return reading
+        mean = expected_value(answer, said.places.get("verdict"), verdict, shares)
+        return {**reading, "by": "verdict"} if mean is None else {**reading, "expected": mean, "by": "probabilities"}
 
     def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
-        """The share of the win: 1, 0.5 or 0."""
+        """The share of the win: 1, 0.5 or 0; with `expected`, the mean of the expected shares."""
         answers = self._answers(sample)
         is_identical = answers[0] == answers[1]
         shares = [float(reading["share"]) for reading in readings]
@@ -94,9 +104,15 @@ class Pairwise:
         decided = [float(reading["verdict"] == "1") for reading in readings if reading["verdict"] != "tie"]
         if decided:
             parts["first"] = fmean(decided)
-        parts[LENGTH_CONTROLLED] = outcome
+        value, warning = outcome, None
+        if self.config.expected and not is_identical:
+            means = [reading["expected"] for reading in readings if "expected" in reading]
+            value = fmean(means) if len(means) == len(readings) else outcome
+            warning = None if len(means) == len(readings) else NO_PROBABILITIES
+        parts[LENGTH_CONTROLLED] = value
         length = float(len(answers[0]) - len(answers[1]))
-        return Score(outcome, parts=parts, stats=(length,), details={"identical": True} if is_identical else None)
+        details = {"identical": True} if is_identical else None
+        return Score(value, parts=parts, stats=(length,), details=details, warning=warning)
 
     def known(self, sample: Sample) -> Score | None:
         """The score of two equal answers, if such pairs are not asked."""

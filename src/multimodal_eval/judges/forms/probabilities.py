@@ -24,7 +24,7 @@ def expected_value(answer: Answer, place: int | None, verdict: str, values: Mapp
     `values` maps what the judge may write to values, and `verdict` is what it wrote. The probabilities of other tokens
     are left out. None if the endpoint tells no probabilities, or if they cannot be attributed to values.
     """
-    tokens, alternatives = getattr(answer, "tokens", None), getattr(answer, "top_logprobs", None)
+    tokens, alternatives = answer.tokens, answer.top_logprobs
     if place is None or not tokens or not alternatives or len(tokens) != len(alternatives):
         return None
     number = _token_at(tokens, answer.text or "", place)

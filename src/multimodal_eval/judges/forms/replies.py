@@ -161,8 +161,8 @@ def _statements(text: str, readers: Mapping[str, Reader]) -> Iterator[_Statement
     """Everything in a text that has the form of a verdict, in order."""
     statements: list[_Statement] = []
     if "\\u" in text or any(json.dumps(field, ensure_ascii=False) in text for field in readers):
-        found = (_of_object(text, start, end, content, readers) for start, end, content in _objects(text))
-        statements = [each for each in found if each is not None]
+        objects = (_of_object(text, start, end, content, readers) for start, end, content in _objects(text))
+        statements = [each for each in objects if each is not None]
     if len(readers) == 1 and _unchanged not in readers.values():
         ((field, reader),) = readers.items()
         for pattern in (_LINE, _BRACKETS):

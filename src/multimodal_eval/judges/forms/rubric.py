@@ -39,9 +39,8 @@ class Rubric(OneAnswer):
         lines = [f"You judge the answer of a model. {self.question}"]
         for criterion in self.criteria.values():
             low, high = self.scale_of(criterion)
-            lines.append(
-                f"- {criterion.name}: {criterion.question} A whole number from {low} (worst) to {high} (best)."
-            )
+            scale = f"A whole number from {low} to {high}, where {high} is the best."
+            lines.append(f"- {criterion.name}: {criterion.question} {scale}")
         return "\n".join(lines)
 
     @property
@@ -59,6 +58,11 @@ class Rubric(OneAnswer):
     def values(self, field: str) -> Mapping[str, float]:
         """The whole numbers of the criterion's scale."""
         return on_scale(*self.scale_of(self.criteria[field]))
+
+    @property
+    def lowest_parts(self) -> dict[str, float]:
+        """The lowest number of each criterion."""
+        return {name: float(self.scale_of(criterion)[0]) for name, criterion in self.criteria.items()}
 
     def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
         """The weighted mean, and the criteria."""

@@ -29,7 +29,7 @@ class Scale(OneAnswer):
     @property
     def instruction(self) -> str:
         """The question and the scale."""
-        number = f"Reply with a whole number from {self.low} (worst) to {self.high} (best)."
+        number = f"Reply with a whole number from {self.low} to {self.high}, where {self.high} is the best."
         return f"You judge the answer of a model. {self.question}\n{number}"
 
     @property
