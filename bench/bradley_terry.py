@@ -31,6 +31,7 @@ Codes = NDArray[np.int64]
 WIDTHS = tuple(2.0**-power for power in range(2, 9))
 SIZES = (10_000, 100_000, 1_000_000)
 DESIGNS = [(4, 20, 1.0, 0.0), (4, 100, 1.0, 1.0), (8, 30, 1.0, 0.5), (8, 300, 2.0, 1.0), (20, 100, 1.0, 1.0)]
+STOPS = 20  # orders whose stopping times are computed, which takes longer
 CONTESTS = [(3, 500, 1.0), (6, 500, 1.0), (6, 500, 0.0), (10, 1000, 1.0)]
 
 
@@ -165,13 +166,13 @@ def print_stopping(runs: int) -> None:
         for order in range(orders):
             drawn = population[rng.permutation(samples)]
             missed += any(_misses(drawn[:, pair], means[pair], refusal_at(level)) for pair in range(len(means)))
-            if order < orders // 10:  # where to stop takes longer
+            if order < STOPS:
                 for pair, mean in enumerate(means):
                     count, value = stopped_at(drawn[:, pair], level)
                     compared += count
                     decided += count < samples
                     wrong += count < samples and (value - 0.5) * (mean - 0.5) <= 0
-        share = compared / max(1, orders // 10) / population.size
+        share = compared / min(STOPS, orders) / population.size
         print(
             f"{systems:>8}{samples:>9,}{spread:>8g}{missed / orders:>13.2%}{share:>10.0%}{f'{wrong} of {decided}':>13}",
             flush=True,

@@ -126,7 +126,7 @@ class Contestant:
 @contextmanager
 def served() -> Iterator[str]:
     """The server in a process of its own."""
-    command = [sys.executable, "-m", "tests.generate.server", "--latency", str(LATENCY), "--constant"]
+    command = [sys.executable, "-m", "tests.generate.server", "--latency", str(LATENCY), "--constant", "yes"]
     root = Path(__file__).resolve().parent.parent
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None

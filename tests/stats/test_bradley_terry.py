@@ -134,12 +134,12 @@ def test_equal_to_the_optimum_of_scipy(ties: Ties):
             likelihood = np.where(data.share == 0.5, point[6] - log_z, likelihood)
         return -float(likelihood.sum())
 
-    found = minimize(loss, np.zeros(7 if by_tie else 6), method="BFGS", options={"gtol": 1e-7}).x
+    optimum = minimize(loss, np.zeros(7 if by_tie else 6), method="BFGS", options={"gtol": 1e-7}).x
     # BFGS stops at its numeric gradient's noise; the likelihood at our point must not be lower.
     ratings = bradley_terry(data, ties=ties)
     ours = np.append(ratings.values, log(ratings.tie or 1)) if by_tie else ratings.values
-    assert loss(ours) <= loss(found) + 1e-9
-    assert ours[:6] == pytest.approx(found[:6] - found[:6].mean(), abs=1e-5)
+    assert loss(ours) <= loss(optimum) + 1e-9
+    assert ours[:6] == pytest.approx(optimum[:6] - optimum[:6].mean(), abs=1e-5)
     # The derivative of the likelihood, written down once more, is zero: so near that the error is below 1e-8.
     step = 1e-4
     gradient = [(loss(ours + step * unit) - loss(ours - step * unit)) / (2 * step) for unit in np.eye(len(ours))]
@@ -267,10 +267,10 @@ def test_bad_comparisons(columns: tuple[list[int], list[int], list[float]], mess
 
 
 def test_a_share_of_ties_that_cannot_be():
-    one = np.array([0]), np.array([1]), np.array([0.9])
-    Comparisons(*one, 2, tie=np.array([0.2]))
+    game = np.array([0]), np.array([1]), np.array([0.9])
+    Comparisons(*game, 2, tie=np.array([0.2]))
     with pytest.raises(ValueError, match="share of ties"):
-        Comparisons(*one, 2, tie=np.array([0.3]))
+        Comparisons(*game, 2, tie=np.array([0.3]))
 
 
 def test_an_anchor_is_zero_and_keeps_differences():

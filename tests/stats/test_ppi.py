@@ -93,9 +93,9 @@ def test_a_rate_stays_within_0_and_1():
 
 
 def test_one_label_has_no_interval_and_two_ignore_the_judge():
-    one = ppi_mean(JUDGE, np.where(np.arange(8) < 1, HUMAN, NAN))
-    assert (one.interval.value, one.interval.low, one.power) == (1, None, 0)
-    assert one.interval.method == "no interval: 1 label"
+    single = ppi_mean(JUDGE, np.where(np.arange(8) < 1, HUMAN, NAN))
+    assert (single.interval.value, single.interval.low, single.power) == (1, None, 0)
+    assert single.interval.method == "no interval: 1 label"
     two = ppi_mean(JUDGE, np.where(np.arange(8) < 2, HUMAN, NAN))
     assert (two.interval.value, two.power) == (0.5, 0)
     assert two.interval.low is not None

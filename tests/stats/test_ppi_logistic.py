@@ -12,12 +12,12 @@ NAN = float("nan")
 def test_an_intercept_alone_is_the_logit_of_the_mean():
     # 30 of 40 labels are 1, and lambda is 0: beta = log(3), with standard error 1 / sqrt(40 * .75 * .25) up to 40/39.
     human = np.array([1.0] * 30 + [0] * 10 + [NAN] * 10)
-    found = ppi_logistic(np.ones((50, 1)), np.ones(50), human, power=0)
-    (interval,) = found.intervals
+    coefficients = ppi_logistic(np.ones((50, 1)), np.ones(50), human, power=0)
+    (interval,) = coefficients.intervals
     assert interval.value == pytest.approx(np.log(3))
     assert interval.stderr == pytest.approx(np.sqrt(1 / 7.5 * 40 / 39))
     assert interval.high == pytest.approx(np.log(3) + 2.0226909200367604 * np.sqrt(1 / 7.5 * 40 / 39))  # t with 39
-    assert (found.power, found.labels) == (0, 40)
+    assert (coefficients.power, coefficients.labels) == (0, 40)
 
 
 def test_the_judge_narrows_the_intervals():

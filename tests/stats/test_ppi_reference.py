@@ -1,6 +1,6 @@
 """Equality with ppi-python. Its values below are from version 0.2.3 on the samples of `ppi_data`, with alpha=.05.
 
-The tests that call the package run where it is installed (`pip install ppi-python`); it brings numba.
+The tests that call the package are skipped unless it is installed (`pip install ppi-python`, which needs numba).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def test_means(samples, labels, others, power, value, low, high):
 @pytest.mark.parametrize(("labels", "others", "power", "low", "high"), COEFFICIENTS)
 def test_logistic_regression(labels, others, power, low, high):
     features, human, judge = ppi_data.regression(labels, others)
-    found = ppi_logistic(features, judge, hidden(human, labels), power=power, asymptotic=True)
-    assert [each.low for each in found.intervals] == pytest.approx(low, abs=1e-9)
-    assert [each.high for each in found.intervals] == pytest.approx(high, abs=1e-9)
+    estimate = ppi_logistic(features, judge, hidden(human, labels), power=power, asymptotic=True)
+    assert [each.low for each in estimate.intervals] == pytest.approx(low, abs=1e-9)
+    assert [each.high for each in estimate.intervals] == pytest.approx(high, abs=1e-9)
 
 
 def test_the_intervals_for_few_labels_are_wider():
@@ -82,9 +82,9 @@ def test_logistic_regression_of_random_samples_with_the_package(power):
     judge = np.where(rng.random(1500) < 0.2, 1 - human, human)
     parts = features[:400], human[:400], judge[:400], features[400:], judge[400:]
     low, high = package.ppi_logistic_ci(*parts, alpha=0.05, lam=power, optimizer_options=dict(OPTIONS))
-    found = ppi_logistic(features, judge, hidden(human, 400), power=power, asymptotic=True).intervals
-    assert [each.low for each in found] == pytest.approx(low, abs=1e-8)  # its optimizer stops near the optimum
-    assert [each.high for each in found] == pytest.approx(high, abs=1e-8)
+    estimate = ppi_logistic(features, judge, hidden(human, 400), power=power, asymptotic=True).intervals
+    assert [each.low for each in estimate] == pytest.approx(low, abs=1e-8)  # its optimizer stops near the optimum
+    assert [each.high for each in estimate] == pytest.approx(high, abs=1e-8)
 
 
 @pytest.mark.parametrize(("labels", "others"), [(50, 500), (100, 9900)])
@@ -92,5 +92,5 @@ def test_the_estimate_of_truescore(labels, others):
     correct = pytest.importorskip("truescore.correct")
     human, judge = ppi_data.verdicts(labels, others)
     expected = correct.ppi_estimate(judge, human[:labels], np.arange(labels))
-    found = ppi_mean(judge, hidden(human, labels))
-    assert (found.interval.value, found.power) == (pytest.approx(expected.point), pytest.approx(expected.lambda_))
+    estimate = ppi_mean(judge, hidden(human, labels))
+    assert (estimate.interval.value, estimate.power) == (pytest.approx(expected.point), pytest.approx(expected.lambda_))

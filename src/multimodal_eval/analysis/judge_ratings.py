@@ -84,7 +84,8 @@ class RatingTable:
     systems: tuple[RatedSystem, ...]
     pairs: tuple[ComparedPair, ...]  # of a run that could stop early
     samples: int
-    unscored: int
+    unscored: int  # comparisons that were made, without a verdict
+    skipped: int = 0  # comparisons that were not needed, because their pairs were decided before
     tie: float | None = None  # Davidson's nu
     notes: tuple[str, ...] = ()
 
@@ -123,6 +124,7 @@ def rate(
         ratings = ratings.anchored(names.index(anchor))
     decided = [pair for run in runs for pair in _pairs(run, outcomes.metric)]
     is_stopped = any(pair.is_stopped for pair in decided)
+    skipped = sum(pair.population - pair.compared for pair in decided)
     ranks = _decided_ranks(names, decided) if is_stopped and len(runs) == 1 else ratings.rank_ranges(level)
     systems = _systems(outcomes, ratings, ranks, scale, level)
     return RatingTable(
@@ -134,7 +136,8 @@ def rate(
         tuple(sorted(systems, key=lambda system: (-system.rating, system.name))),
         tuple(decided),
         outcomes.samples,
-        outcomes.unscored,
+        outcomes.unscored - skipped,
+        skipped,
         ratings.tie,
         tuple(_notes(is_stopped=is_stopped, is_single=len(runs) == 1, anchor=anchor, prior=prior)),
     )
@@ -184,7 +187,7 @@ def _decided_ranks(names: Sequence[str], pairs: Sequence[ComparedPair]) -> list[
     """The ranks that each system can have, by the pairs of which it is certain which system is better."""
     ranks = {name: (1, len(names)) for name in names}
     for pair in pairs:
-        if pair.outcome in ("better", "worse"):
+        if pair.outcome in ("better", "worse") and {pair.system, pair.baseline_system} <= ranks.keys():
             order = pair.system, pair.baseline_system
             winner, loser = order if pair.outcome == "better" else order[::-1]
             ranks[winner] = ranks[winner][0], ranks[winner][1] - 1
@@ -237,11 +240,11 @@ def outcomes_of(runs: Sequence[Run], metric: str | None = None) -> Outcomes:
 
 
 def _judge_of(runs: Sequence[Run]) -> str:
-    found = {name: None for run in runs for name, judge in run.info.config.judges.items() if judge.form in FORMS}
-    if len(found) == 1:
-        return next(iter(found))
-    if found:
-        raise ConfigError(f"the runs have several judges of comparisons. Name one with --metric: {', '.join(found)}")
+    names = {name: None for run in runs for name, judge in run.info.config.judges.items() if judge.form in FORMS}
+    if len(names) == 1:
+        return next(iter(names))
+    if names:
+        raise ConfigError(f"the runs have several judges of comparisons. Name one with --metric: {', '.join(names)}")
     labels = ", ".join(run.folder.label for run in runs)
     raise ConfigError(
         f"no judge compares systems in {labels}. Make such a run with `mmeval judge rank` or `judge pairs`"

@@ -22,6 +22,7 @@ from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.form import Form, Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
 from multimodal_eval.judges.verdict_tables import Judged, rows_of, verdicts_kind
+from multimodal_eval.lint.injection import addresses_judge, judged_columns, judged_texts
 from multimodal_eval.stats.intervals import Codes, Vector
 
 __all__ = ["Orders", "StoredVerdicts", "stored_verdicts"]
@@ -65,6 +66,7 @@ class StoredVerdicts:
     unreadable: Mapping[tuple[int, str], int]  # (model, why) -> verdicts
     failed: Mapping[tuple[int, str], int]  # (model, status) -> questions
     orders: Orders
+    injections: int  # judged samples with an answer that addresses the judge
     systems: frozenset[str]  # whose answers are compared, by the metadata of the samples
 
     @property
@@ -105,6 +107,7 @@ def stored_verdicts(folder: RunFolder, info: RunInfo, metric: str) -> StoredVerd
         reader.unreadable,
         reader.failed,
         reader.orders,
+        reader.injections,
         frozenset(reader.systems),
     )
 
@@ -121,7 +124,9 @@ class _Reader:
         self.unreadable: Counter[tuple[int, str]] = Counter()
         self.failed: Counter[tuple[int, str]] = Counter()
         self.orders = Orders()
+        self.injections = 0
         self.systems: set[str] = set()
+        self._columns = judged_columns({config.name: config}) or ()
 
     def add(self, judged: Sequence[Judged], samples: Sequence[Sample], first_row: int) -> None:
         """Read the verdicts of a part."""
@@ -139,6 +144,9 @@ class _Reader:
                 self._value(row, judge, repeat, sample, verdicts)
         for row, sample in enumerate(samples, first_row):
             self._see(row, sample)
+        for row in {each.row for each in judged}:
+            texts = judged_texts(samples[row - first_row], self._columns)
+            self.injections += any(map(addresses_judge, texts))
 
     def _reading(self, judged: Judged, sample: Sample) -> Reading | None:
         place, outcome = judged.place, judged.exchange.outcome

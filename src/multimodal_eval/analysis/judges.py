@@ -73,6 +73,7 @@ def _findings(run: Run, metric: str) -> JudgeFindings:
         questions=verdicts.questions,
         unreadable=_most_common(_summed(verdicts.unreadable)),
         failed=_most_common(_summed(verdicts.failed)),
+        injections=verdicts.injections,
         flips=_flips(verdicts),
         length=_length(verdicts) if config.form == COMPARED else None,
         panel=_panel(verdicts) if len(config.models) > 1 else [],

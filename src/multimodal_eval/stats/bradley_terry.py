@@ -252,7 +252,7 @@ class _Likelihood:
         """Minus the second derivatives, and a constant for the mean of the ratings, which they leave open."""
         _, advantage, tie = self._outcomes(point)
         weights = self.games * ((1 - tie) - advantage**2) / 4
-        matrix = _laplacian(weights) + weights.sum() / len(weights) ** 2
+        matrix: Matrix = _laplacian(weights) + float(weights.sum()) / len(weights) ** 2
         if not self.has_nu:
             return matrix
         mixed = -(self.games * advantage * tie).sum(axis=1) / 2

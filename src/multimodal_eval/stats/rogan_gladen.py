@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, standard_error
 
@@ -69,18 +68,25 @@ def rogan_gladen(
     counted = ~labelled if separate else np.ones(len(judge), dtype=np.bool_)
     if not counted.any():
         raise ValueError("every sample has a label: with a separate calibration set there must be others")
-    weights = np.where(labelled, 1.0 if probability is None else 1 / np.where(labelled, probability, 1.0), 0.0)
-    positive, negative = weights * (human == 1), weights * (human == 0)
-    counts = {1: int((human == 1).sum()), 0: int((human == 0).sum())}
-    sensitivity = fsum(positive * judge) / fsum(positive) if counts[1] else None
-    specificity = fsum(negative * (1 - judge)) / fsum(negative) if counts[0] else None
+    truth, verdicts = human[labelled], judge[labelled]
+    weights = np.ones(len(truth)) if probability is None else 1 / probability[labelled]
+    positive, negative = weights * (truth == 1), weights * (truth == 0)
+    counts = {1: int((truth == 1).sum()), 0: int((truth == 0).sum())}
+    sensitivity = fsum(positive * verdicts) / fsum(positive) if counts[1] else None
+    specificity = fsum(negative * (1 - verdicts)) / fsum(negative) if counts[0] else None
     if sensitivity is None or specificity is None:
         missing = 1 if sensitivity is None else 0
         warning = f"no human label is {missing}: the judge's errors on such samples are not known"
         return RoganGladenEstimate(None, sensitivity, specificity, counts[1], counts[0], (warning,))
     rate = fsum(judge[counted]) / int(counted.sum())
     effective = [fsum(each) ** 2 / fsum(each * each) for each in (positive, negative)]
-    effect = _design_effect(judge, counted, positive, negative, (rate, sensitivity, specificity), clusters)
+    effect = 1.0
+    if clusters is not None and sensitivity + specificity > 1:
+        theta = min(max((rate + specificity - 1) / (sensitivity + specificity - 1), 0.0), 1.0)
+        influence: Vector = counted * (judge - rate) / counted.sum()
+        influence[labelled] -= theta * positive * (verdicts - sensitivity) / positive.sum()
+        influence[labelled] += (1 - theta) * negative * (1 - verdicts - specificity) / negative.sum()
+        effect = _design_effect(influence, clusters)
     return corrected_rate(
         rate,
         int(counted.sum()),
@@ -139,7 +145,7 @@ def corrected_rate(
 
 
 def _doubts(value: float, better: float, margin: float, fewest: int) -> tuple[str, ...]:
-    """What makes the correction doubtful."""
+    """Reasons not to rely on the correction."""
     doubts: list[str] = []
     if fewest < FEW_LABELS:
         doubts.append(f"only {fewest} labels of one class: the judge's errors on such samples are hardly known")
@@ -150,27 +156,7 @@ def _doubts(value: float, better: float, margin: float, fewest: int) -> tuple[st
     return tuple(doubts)
 
 
-def _design_effect(
-    judge: Vector,
-    counted: NDArray[np.bool_],
-    positive: Vector,
-    negative: Vector,
-    rates: tuple[float, float, float],
-    clusters: Codes | None,
-) -> float:
-    """The variance with clusters / that without, from the influence values (f - p) / n - theta (f - q1) / m1 for labels
-    that are 1, and (f - p) / n + (1 - theta) (1 - f - q0) / m0 for labels that are 0. At least 1.
-    """
-    rate, sensitivity, specificity = rates
-    if clusters is None or sensitivity + specificity <= 1:
-        return 1.0
-    theta = min(max((rate + specificity - 1) / (sensitivity + specificity - 1), 0.0), 1.0)
-    influence: Vector = (
-        counted * (judge - rate) / counted.sum()
-        - theta * positive * (judge - sensitivity) / positive.sum()
-        + (1 - theta) * negative * (1 - judge - specificity) / negative.sum()
-    )
+def _design_effect(influence: Vector, clusters: Codes) -> float:
+    """The variance with clusters / that without; at least 1."""
     clustered, alone = standard_error(influence, clusters), standard_error(influence)
-    if clustered is None or not alone:
-        return 1.0
-    return max(1.0, (clustered / alone) ** 2)
+    return 1.0 if clustered is None or not alone else max(1.0, (clustered / alone) ** 2)
