@@ -8,9 +8,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multimodal_eval.analysis.judge_ratings import RatingTable, rate
     from multimodal_eval.core.batch import Batch
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
+    from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel, JudgeUntil
     from multimodal_eval.core.metric import Metric, Scorer
     from multimodal_eval.core.options import Option, Options
     from multimodal_eval.core.registry import metric, register
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, resume
     from multimodal_eval.run.generated import GeneratedRun, generate
+    from multimodal_eval.run.judged_pairs import compare_by_judge
+    from multimodal_eval.run.ranking import rank_by_judge
     from multimodal_eval.run.rescore import rescore
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
@@ -38,9 +42,13 @@ _MODULES = {
     "Batch": "core.batch",
     "Box": "core.sample",
     "CaptionScores": "interop.coco",
+    "Criterion": "core.judge_config",
     "Engine": "run.engine.base",
     "Estimate": "core.score",
     "GeneratedRun": "run.generated",
+    "JudgeConfig": "core.judge_config",
+    "JudgeModel": "core.judge_config",
+    "JudgeUntil": "core.judge_config",
     "LabelScores": "interop.list_scores",
     "Message": "core.conversation",
     "MessagePart": "core.conversation",
@@ -48,6 +56,7 @@ _MODULES = {
     "MultimodalEvalError": "core.errors",
     "Option": "core.options",
     "Options": "core.options",
+    "RatingTable": "analysis.judge_ratings",
     "RetryableError": "core.errors",
     "Rows": "core.score",
     "Run": "data.runs.run",
@@ -59,6 +68,7 @@ _MODULES = {
     "Signature": "core.signature",
     "answer_scores": "interop.list_scores",
     "caption_scores": "interop.coco",
+    "compare_by_judge": "run.judged_pairs",
     "compute": "interop.accumulator",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
@@ -68,6 +78,8 @@ _MODULES = {
     "load_run": "data.runs.run",
     "log_scores": "interop.callbacks.log_scores",
     "metric": "core.registry",
+    "rank_by_judge": "run.ranking",
+    "rate": "analysis.judge_ratings",
     "register": "core.registry",
     "rescore": "run.rescore",
     "resume": "run.evaluate",
@@ -82,9 +94,13 @@ __all__ = [
     "Batch",
     "Box",
     "CaptionScores",
+    "Criterion",
     "Engine",
     "Estimate",
     "GeneratedRun",
+    "JudgeConfig",
+    "JudgeModel",
+    "JudgeUntil",
     "LabelScores",
     "Message",
     "MessagePart",
@@ -92,6 +108,7 @@ __all__ = [
     "MultimodalEvalError",
     "Option",
     "Options",
+    "RatingTable",
     "RetryableError",
     "Rows",
     "Run",
@@ -105,6 +122,7 @@ __all__ = [
     "answer_scores",
     "batched",
     "caption_scores",
+    "compare_by_judge",
     "compute",
     "evaluate",
     "evaluate_sample",
@@ -113,6 +131,8 @@ __all__ = [
     "load_run",
     "log_scores",
     "metric",
+    "rank_by_judge",
+    "rate",
     "register",
     "rescore",
     "resume",

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
+from multimodal_eval.analysis.preferences import preference_of
+from multimodal_eval.cli.finish import show
+from multimodal_eval.cli.judge_pairs import show_preference
 from multimodal_eval.cli.show import show_run
 from multimodal_eval.cli.show_judges import judge_lines
 from multimodal_eval.core.judge_records import (
@@ -63,3 +68,19 @@ def test_lines_and_warnings_are_under_the_table(tmp_path, capsys):
     assert "  flips 100.0 % (8 of 8); first shown wins 100.0 % (16 of 16)" in shown
     assert "! quality: the judge prefers the answer that is shown first: 100.0 % of 16 decided verdicts" in shown
     assert "are of the family claude" in shown
+
+
+def test_warnings_are_under_the_table_of_a_comparison(tmp_path, capsys):
+    pairs = [pair(number, f"a {number}", "b", system="claude-3", baseline_system="x") for number in range(8)]
+    run = judged(pairs, {"claude-4": lambda *place: {"verdict": "1"}}, output=tmp_path / "run", form="pairwise")
+    show_preference(run, preference_of(run, "quality"))
+    shown = capsys.readouterr().out
+    assert shown.index("win rate of A") < shown.index("! quality: the judge ") < shown.index("signature")
+
+
+def test_the_json_of_a_run_has_what_is_known_about_its_judges(tmp_path, capsys):
+    pairs = [pair(number, f"a {number}", "b") for number in range(4)]
+    run = judged(pairs, {"j": lambda *place: {"verdict": "1"}}, output=tmp_path / "run", form="pairwise")
+    show(run, {"jsonl": False, "wants_report": False, "format_": "json"})
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["judges"]["metrics"]["quality"]["flips"]["flips"]["count"] == 4

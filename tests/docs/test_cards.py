@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.evaluation.cards import card_text, options_text
+from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.evaluation.cards import JUDGE, card_text, options_text
+from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
+from multimodal_eval.judges.forms.by_name import FORMS
 
 CARDS = Path(__file__).parents[2] / "docs" / "metrics"
 HEADINGS = [
@@ -82,7 +85,17 @@ def test_the_options_are_explained(metric):
 
 
 def test_there_are_no_other_cards():
-    assert sorted(path.stem for path in CARDS.glob("*.md")) == list_available()
+    assert sorted(path.stem for path in CARDS.glob("*.md")) == sorted([*list_available(), JUDGE])
+
+
+def test_the_card_of_judges():
+    text = card_text(JUDGE)
+    assert text == (CARDS / "judge.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if re.match(r"#{2,3} ", line)] == HEADINGS
+    assert set(re.findall(r"^- `(\w+)`: ", text, re.MULTILINE)) == set(FORMS) - {"extract"}
+    config = JudgeConfig(name="right", form="binary", models=[JudgeModel(model="openai:NAME")])
+    signature = re.sub(r"prompt:\w+", "prompt:DIGEST", str(JudgeMetric(config).signature()))
+    assert fact(text, "Signature").strip("`") == signature
 
 
 def test_the_packaged_card_is_the_one_in_the_docs(metric, card):

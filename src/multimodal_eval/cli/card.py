@@ -15,12 +15,12 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
 
     NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin; or a prompt of
     `mmeval ls prompts`: its text; or a judge, such as `judge:clair` or `judge:FILE.yaml`: its settings, and what it is
-    asked.
+    asked (`judge`: the card of all judges).
     """
     from rich.markdown import Markdown
 
     from multimodal_eval.cli.show import console
-    from multimodal_eval.evaluation.cards import card_text, options_text, rule_card
+    from multimodal_eval.evaluation.cards import JUDGE, card_text, options_text, rule_card
     from multimodal_eval.evaluation.formula_text import with_plain_formulas
     from multimodal_eval.evaluation.metrics_registry import is_available
     from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
@@ -31,6 +31,9 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
         from multimodal_eval.run.judging.judge_card import judge_card
 
         click.echo(judge_card(name.removeprefix(PREFIX)), nl=False)
+        return
+    if name == JUDGE and not is_available(name):
+        console().print(Markdown(with_plain_formulas(card_text(name))))
         return
     if name in prompts() and not is_available(name):
         click.echo(prompt_text(name), nl=False)

@@ -61,6 +61,20 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval judge pairs runs/a --baseline human.jsonl --judge openai:NAME",
         "mmeval judge pairs runs/a runs/b --judge openai:NAME --judge anthropic:NAME",
     ),
+    "judge rank": (
+        "mmeval judge rank runs/a runs/b runs/c --judge openai:NAME -o runs/ranking",
+        "mmeval judge rank runs/a runs/b runs/c --judge openai:NAME --until-ranked --margin 0.05",
+        "mmeval judge rank runs/* --judge openai:NAME --pairs random:3",
+    ),
+    "judge ratings": (
+        "mmeval judge ratings runs/ranking",
+        "mmeval judge ratings runs/ranking runs/a-against-d --ties davidson --anchor a",
+    ),
+    "judge plan": (
+        "mmeval judge plan runs/first --labels 100 -o to-label.jsonl",
+        "mmeval judge plan runs/first --human to-label.jsonl --width 0.03",
+        "mmeval judge plan runs/first --human to-label.jsonl --labels 200 -o more.jsonl",
+    ),
     "judge calibrate": (
         "mmeval judge calibrate runs/first --human rating",
         "mmeval judge calibrate runs/first --human labels.jsonl -o runs/calibrated",
@@ -133,6 +147,9 @@ SHORT: dict[str, str] = {
     "export": "Write runs in formats of other programs.",
     "judge": "Ask models to compare answers.",
     "judge pairs": "Let a judge compare two runs.",
+    "judge rank": "Let a judge compare many runs, and rate them.",
+    "judge ratings": "Rate the systems that runs compare.",
+    "judge plan": "Choose the samples that humans should label.",
     "judge calibrate": "Correct a judge's scores by human labels.",
     "meta": "Measure how well metrics agree with people.",
     "agree": "Measure how well annotators agree.",

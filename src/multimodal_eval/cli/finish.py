@@ -54,6 +54,10 @@ def show(run: Run, params: Params) -> None:
 
         lint = run.lint_report().findings if run.is_linted else None
         content = {**run.results, "run": run.folder.label, "lint": lint, **origin(run)}
+        if run.info.judging:
+            from multimodal_eval.analysis.judges import judges_of
+
+            content["judges"] = judges_of(run)
         click.echo(to_json(content).decode(), nl=False)
     else:
         from multimodal_eval.cli.show import show_run

@@ -73,6 +73,13 @@ def model_options(command: Command) -> Command:
     return command
 
 
+def preview_options(command: Command) -> Command:
+    """What would be sent."""
+    for option in reversed(_PREVIEW):
+        command = option(command)
+    return command
+
+
 def until_options(command: Command) -> Command:
     """When generation may stop before all samples are answered; it needs metrics."""
     better = click.option(

@@ -6,6 +6,9 @@ import click
 
 from multimodal_eval.cli.judge_calibrate import calibrate
 from multimodal_eval.cli.judge_pairs import pairs
+from multimodal_eval.cli.judge_plan import plan
+from multimodal_eval.cli.judge_rank import rank
+from multimodal_eval.cli.judge_ratings import ratings
 
 
 @click.group()
@@ -14,4 +17,7 @@ def judge() -> None:
 
 
 judge.add_command(pairs)
+judge.add_command(rank)
+judge.add_command(ratings)
 judge.add_command(calibrate)
+judge.add_command(plan)

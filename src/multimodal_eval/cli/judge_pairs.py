@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.judge_options import judge_options as model_options
+from multimodal_eval.cli.judge_options import judge_settings
 from multimodal_eval.cli.options import (
+    Command,
     Params,
     RunLocation,
     media_root_option,
@@ -24,29 +27,34 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 
+def judge_options(command: Command) -> Command:
+    """The judge that compares two answers, and how it is asked."""
+    for option in reversed(
+        (
+            click.option(
+                "--metrics",
+                "metric",
+                default="judge:preference",
+                show_default=True,
+                help="The judge: judge:FILE.yaml with the form pairwise.",
+            ),
+            model_options,
+            click.option(
+                "--orders",
+                type=click.Choice(["both", "given", "random"]),
+                help="Show every pair in both orders, A first, or in a random order.  [default: both]",
+            ),
+            click.option("--skip-identical", is_flag=True, help="Count equal answers as ties without asking."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B]")
 @click.option("--baseline", help="Compare RUN_A with the answers in this file, or in this column, instead of RUN_B.")
-@click.option(
-    "--metrics",
-    "metric",
-    default="judge:preference",
-    show_default=True,
-    help="The judge: judge:FILE.yaml with the form pairwise.",
-)
-@click.option(
-    "--judge", "judges", multiple=True, metavar="PROVIDER:NAME", help="The model that judges; several are a panel."
-)
-@click.option("--judge-url", help="The address of the judge's endpoint, such as http://localhost:8000/v1.")
-@click.option("--judge-key-env", help="Read the key of the judge's endpoint from this environment variable.")
-@click.option("--judge-repeats", type=click.IntRange(1), help="Ask every question this many times.  [default: 1]")
-@click.option("--no-judge-cache", is_flag=True, help="Ask again what the judge was asked before.")
-@click.option(
-    "--orders",
-    type=click.Choice(["both", "given", "random"]),
-    help="Show every pair in both orders, A first, or in a random order.  [default: both]",
-)
-@click.option("--skip-identical", is_flag=True, help="Count equal answers as ties without asking.")
+@judge_options
 @click.option("--allow-partial", is_flag=True, help="Leave out samples that only one of the runs has.")
 @click.option(
     "-o",
@@ -80,7 +88,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
     compared = judged_pairs(
         opened[0],
         opened[1] if len(opened) == 2 else None,
-        _judge(metric, params),
+        judge_with(metric, params),
         baseline=baseline,
         allow_partial=params["allow_partial"],
         media_roots=params["media_roots"],
@@ -91,22 +99,13 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
     _conclude(Run(path), params)
 
 
-def _judge(metric: str, params: Params) -> JudgeConfig:
+def judge_with(metric: str, params: Params) -> JudgeConfig:
     """The judge with the settings of the command line."""
-    import msgspec
+    from multimodal_eval.run.judged_pairs import changed, judge_named, with_settings
 
-    from multimodal_eval.core.judge_config import JudgeModel
-    from multimodal_eval.run.judged_pairs import changed, judge_named
-
-    judge = judge_named(metric)
-    settings = {"orders": params["orders"], "repeats": params["judge_repeats"]}
-    settings |= {"use_cache": False} if params["no_judge_cache"] else {}
-    settings |= {"skip_identical": True} if params["skip_identical"] else {}
-    judge = changed(judge, {name: value for name, value in settings.items() if value is not None})
-    models = [JudgeModel(model=name) for name in params["judges"]] or judge.models
-    endpoint = {"base_url": params["judge_url"], "key_env": params["judge_key_env"]}
-    given = {name: value for name, value in endpoint.items() if value is not None}
-    return msgspec.structs.replace(judge, models=[msgspec.structs.replace(model, **given) for model in models])
+    settings = {"orders": params["orders"], "skip_identical": params["skip_identical"] or None}
+    judge = changed(judge_named(metric), {name: value for name, value in settings.items() if value is not None})
+    return with_settings(judge, judge_settings(params))
 
 
 def _conclude(run: Run, params: Params) -> None:
@@ -133,20 +132,22 @@ def _conclude(run: Run, params: Params) -> None:
 def show_preference(run: Run, preference: Preference) -> None:
     """Print the table of a comparison, what it means, and the pairs that are unscored."""
     from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.cli.show_judges import show_judge_warnings
     from multimodal_eval.cli.terminal import warning
 
     out = console()
     out.print(_table(preference))
     out.print(as_text(_sentence(preference)), style="bold", soft_wrap=True)
     if preference.identical:
-        out.print(f"{preference.identical:,} pairs have equal answers and are ties", soft_wrap=True)
+        out.print(f"pairs of equal answers, which are ties: {preference.identical:,}", soft_wrap=True)
     unscored = preference.pairs - preference.scored
     if unscored:
-        out.print(warning(f"{unscored:,} of {preference.pairs:,} pairs are unscored:"), soft_wrap=True)
+        out.print(warning(f"{unscored:,} of {preference.pairs:,} pairs unscored:"), soft_wrap=True)
         for failure in preference.failures:
             out.print(f"  {as_text(failure.id)}: {as_text(failure.reason)}", soft_wrap=True)
         if unscored > len(preference.failures):
             out.print("  …")
+    show_judge_warnings(run, preference.metric)
     out.print("\nsignature", style="bold")
     out.print(f"  {as_text(run.info.signatures[preference.metric].text)}", style="dim", soft_wrap=True)
     if run.is_kept:

@@ -20,13 +20,13 @@ _MOST_PAIRS = 28  # of eight systems: more are only in the JSON
 
 def rating_options(command: Command) -> Command:
     """How ratings are computed and shown."""
-    for option in (
+    options = (
         click.option(
             "--ties",
             type=click.Choice(["half", "davidson"]),
             default="half",
             show_default=True,
-            help="Count a tie as half a win of each system, or estimate how often equal systems tie (Davidson's model).",
+            help="Count a tie as half a win of each system, or estimate how often equal systems tie (Davidson).",
         ),
         click.option(
             "--scale",
@@ -44,7 +44,8 @@ def rating_options(command: Command) -> Command:
             help="Add N comparisons to every system, half won and half lost, so that no rating is infinite.",
         ),
         format_option,
-    ):
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -91,6 +92,9 @@ def show_board(board: RatingTable) -> None:
         out.print(_pair_table(board.pairs))
     elif board.pairs:
         out.print(f"{len(board.pairs):,} pairs of systems: --format json shows them", soft_wrap=True)
+    if board.skipped:
+        share = f"{board.skipped:,} of {board.samples:,} comparisons ({board.skipped / board.samples:.0%})"
+        out.print(f"{share} were not needed", soft_wrap=True)
     if board.unscored:
         out.print(warning(f"{board.unscored:,} of {board.samples:,} comparisons have no verdict"), soft_wrap=True)
     for note in board.notes:
@@ -103,13 +107,13 @@ def _table(board: RatingTable) -> Table:
 
     decimals = 0 if board.scale == "elo" else 3
     table = table_of(
-        f"{board.metric}, {len(board.systems)} systems, {board.samples - board.unscored:,} comparisons",
+        f"{board.metric}, {len(board.systems)} systems, {board.samples - board.unscored - board.skipped:,} comparisons",
         ["rank", "system"],
         ["rating", "95 % interval", "wins", "ties", "losses"],
     )
     for system in board.systems:
         ends = system.low, system.high
-        interval = DASH if None in ends else f"[{', '.join(f'{end:.{decimals}f}' for end in ends)}]"
+        interval = DASH if None in ends else " … ".join(f"{end:.{decimals}f}" for end in ends)
         counts = (f"{count:,.10g}" for count in (system.wins, system.ties, system.losses))
         table.add_row(_ranks(system), as_text(system.name), f"{system.rating:.{decimals}f}", interval, *counts)
     return table

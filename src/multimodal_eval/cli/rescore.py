@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.judge_options import judge_options, judge_settings
 from multimodal_eval.cli.options import (
     RunLocation,
     empty_option,
@@ -19,6 +20,7 @@ from multimodal_eval.cli.options import (
     plugin_option,
     refuse_overwrite_alone,
 )
+from multimodal_eval.cli.running import continuable, continuing
 
 
 @click.command()
@@ -37,6 +39,7 @@ from multimodal_eval.cli.options import (
 @empty_option
 @plugin_option
 @media_root_option
+@judge_options
 @engine_options
 @output_options
 def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
@@ -50,16 +53,20 @@ def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path,
     from multimodal_eval.run.opening import default_folder
     from multimodal_eval.run.rescore import carry_over, rescoring_plan
 
+    judging = judge_settings(params)
+    if config is None and judging.is_empty and not params["human"]:
+        raise click.UsageError("name what changes: --config FILE, --judge PROVIDER:NAME or --human COLUMN")
     refuse_overwrite_alone({**params, "output": output})
     old = Run(run)
     settings = overlaid(config, allow_empty=params["allow_empty"], human=dict(params["human"]) or None)
-    plan = rescoring_plan(old, settings, params["plugins"], media_roots)
+    plan = rescoring_plan(old, settings, params["plugins"], media_roots, judging)
     check_names(params["fail_under"], plan.names)
     path = output or default_folder(plan)
     with (
         shown_if_partly_scored(params),
-        engine_of(params).executor(plan) as executor,
         progress_bar() as progress,
+        continuable(path, continuing("score", path, plan.config.plugins)),
+        engine_of(params).executor(plan) as executor,
     ):
         carry_over(old, plan, path, executor, progress, overwrite=params["overwrite"])
     conclude(Run(path), params)

@@ -15,6 +15,7 @@ from multimodal_eval.cli.generation_options import (
     refuse_no_model,
     until_options,
 )
+from multimodal_eval.cli.judge_options import JUDGE_CHANGEABLE, judge_options, judge_settings
 from multimodal_eval.cli.options import (
     Params,
     data_output_options,
@@ -25,8 +26,6 @@ from multimodal_eval.cli.options import (
 )
 from multimodal_eval.cli.running import (
     RESUMED,
-    continuable,
-    continuing,
     fetch,
     opened_task,
     refuse_others,
@@ -41,6 +40,7 @@ from multimodal_eval.cli.sample_options import run_options
 @model_options
 @batch_options
 @until_options
+@judge_options
 @run_options
 @input_options
 @engine_options
@@ -74,7 +74,7 @@ def refuse_wrong_use(data: Path | None, resumed: Any, params: Params) -> None:
     if resumed is not None:
         refuse_others(
             params,
-            (*RESUMED, *CHANGEABLE),
+            (*RESUMED, *CHANGEABLE, *JUDGE_CHANGEABLE),
             "--resume continues a run with the settings it was started with and does not accept",
         )
         return
@@ -88,18 +88,19 @@ def refuse_wrong_use(data: Path | None, resumed: Any, params: Params) -> None:
 def _resumed(folder: Any, params: Params) -> Any:
     from multimodal_eval.cli.score import resumed_run
 
-    with continuable(folder, continuing("run", folder, params["plugins"])):
-        return resumed_run(folder, params, generation=effort_changes(params), model=batch_of(params))
+    return resumed_run(folder, params, generation=effort_changes(params), model=batch_of(params))
 
 
 def _fresh(data: Any, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.generation.model import generation_of, with_model
+    from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import default_folder, planned
 
     engine = engine_of(params)
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
+    config = with_judge(config, judge_settings(params))
     plan, source = planned(config, data, None, fetch if params["fetching"] else None)
     check_names(params["fail_under"], plan.names)
     generation = generation_of(plan, batch_of(params))

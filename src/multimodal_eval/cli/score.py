@@ -7,6 +7,14 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.generation_options import preview_options
+from multimodal_eval.cli.judge_options import (
+    JUDGE_CHANGEABLE,
+    JUDGE_OPTIONS,
+    judge_changes,
+    judge_options,
+    judge_settings,
+)
 from multimodal_eval.cli.options import (
     Params,
     data_output_options,
@@ -31,12 +39,15 @@ from multimodal_eval.cli.sample_options import run_options
 _OF_SCORES = (
     *("task", "metrics", "headline", "config", "options", "labels", "unknown_labels", "by", "human", "seed"),
     *("skip_lint", "fetching", "skip_unavailable"),
+    *JUDGE_OPTIONS,
 )
 
 
 @click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
+@judge_options
+@preview_options
 @run_options
 @input_options
 @engine_options
@@ -50,6 +61,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     `mmeval generate`, which is scored in its folder.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
+    from multimodal_eval.cli.preview import shown_questions
 
     data, params = opened_task(data, params)
     if (data is None) == (resumed is None):
@@ -58,7 +70,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     if resumed is not None:
         refuse_others(
             params,
-            RESUMED,
+            (*RESUMED, *JUDGE_CHANGEABLE),
             "--resume continues a run with the settings it was started with and does not accept",
         )
     elif params["accept_open"]:
@@ -66,6 +78,8 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     elif params["media_roots"] and not has_answers:
         raise click.UsageError("--media-root needs --resume; a new run has --image-root")
     refuse_overwrite_alone(params)
+    if resumed is None and not has_answers and shown_questions(data, predictions, params):
+        return
     with shown_if_partly_scored(params):
         if resumed is not None:
             run = resumed_run(resumed, params)
@@ -92,17 +106,20 @@ def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
         click.echo(f"{fault.name} {fault.problem}. It is computed again", err=True)
     settings |= {name: params[name] for name in ("plugins", "media_roots", "accept_open", "allow_empty")}
     settings["engine"] = engine_of(params)
-    with progress_bar() as progress:
-        return resume(folder, progress=progress, **settings)
+    command = str(RunFolder(folder).read_info().command)
+    with progress_bar() as progress, continuable(folder, continuing(command, folder, params["plugins"])):
+        return resume(folder, progress=progress, judging=judge_changes(params), **settings)
 
 
 def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_names
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import default_folder, planned
 
     engine = engine_of(params)
-    plan, source = planned(settings_of(params), data, predictions, fetch if params["fetching"] else None)
+    config = with_judge(settings_of(params), judge_settings(params))
+    plan, source = planned(config, data, predictions, fetch if params["fetching"] else None)
     check_names(params["fail_under"], plan.names)
     path = params["output"] or default_folder(plan)
     started(plan, source, path, engine, overwrite=params["overwrite"])
@@ -119,9 +136,10 @@ def _generated(folder: Any, params: Params) -> Any:
 
     refuse_others(params, (*RESUMED, *_OF_SCORES), "the answers are scored in the folder of the run, without")
     config, plugins, roots = settings_of(params), params["plugins"], params["media_roots"]
+    judging = judge_settings(params)
     if params["fetching"]:
         fetch(needed_resources(config))
-    check_names(params["fail_under"], scoring_plan(RunFolder(folder), config, plugins, roots).names)
+    check_names(params["fail_under"], scoring_plan(RunFolder(folder), config, plugins, roots, judging).names)
     with progress_bar() as progress, continuable(folder, continuing("score", folder, plugins)):
         return score_generated(
             folder,
@@ -130,4 +148,5 @@ def _generated(folder: Any, params: Params) -> Any:
             media_roots=roots,
             progress=progress,
             engine=engine_of(params),
+            judge=judging,
         )

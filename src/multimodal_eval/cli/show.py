@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval.cli import terminal
 from multimodal_eval.core import display
 from multimodal_eval.core.records import LOG
-from multimodal_eval.core.score import UNREAD
+from multimodal_eval.core.score import BY_JUDGE, UNREAD
 from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
@@ -134,9 +134,10 @@ def _shown(name: str, entry: Entry) -> str:
 
 
 def _unread(entry: Entry) -> str:
-    """How many answers the rule of a metric could not read, beside its name."""
-    count = entry.warnings.get(UNREAD, 0)
-    return f" (unread {count:,})" if count else ""
+    """How many answers the rule of a metric could not read, and how many of those a judge read, beside its name."""
+    counts = {"unread": entry.warnings.get(UNREAD, 0), "by judge": entry.warnings.get(BY_JUDGE, 0)}
+    words = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+    return f" ({words})" if words else ""
 
 
 def _legend(run: Run) -> str:

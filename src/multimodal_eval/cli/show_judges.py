@@ -24,8 +24,22 @@ def show_judges(run: Run) -> None:
     for metric, known in report.metrics.items():
         for line in judge_lines(metric, known):
             out.print(terminal.as_text(line), soft_wrap=True)
-        for line in known.warnings:
-            out.print(terminal.warning(f"{metric}: {line}"), soft_wrap=True)
+        _show_warnings(metric, known)
+
+
+def show_judge_warnings(run: Run, metric: str) -> None:
+    """Print what to be careful about with the judge of a metric."""
+    from multimodal_eval.analysis.judges import judges_of
+
+    report = judges_of(run)
+    if report is not None and metric in report.metrics:
+        _show_warnings(metric, report.metrics[metric])
+
+
+def _show_warnings(metric: str, known: JudgeFindings) -> None:
+    out = terminal.console()
+    for line in known.warnings:
+        out.print(terminal.warning(f"{metric}: {line}"), soft_wrap=True)
 
 
 def judge_lines(metric: str, known: JudgeFindings) -> Iterator[str]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.config import JudgeConfig, RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.resources.catalogue import CATALOGUE
@@ -46,6 +47,7 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     base = msgspec.to_builtins(load_config(source))
     if isinstance(settings.get("metrics"), str):
         settings["metrics"] = _split(settings["metrics"])
+    settings = _with_declared_judges(settings)
     if isinstance(settings.get("annotators"), str):
         settings["annotators"] = _split(settings["annotators"])
     if isinstance(settings.get("human"), str):
@@ -59,6 +61,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         changes["options"] = {**inherited, **merged}
     if isinstance(changes.get("generation"), dict) and isinstance(base.get("generation"), dict):
         changes["generation"] = _merged(base["generation"], changes["generation"])
+    if isinstance(changes.get("judges"), dict):
+        changes["judges"] = merged_judges(base.get("judges", {}), changes["judges"])
     if isinstance(changes.get("human"), dict):
         changes["human"] = {**base.get("human", {}), **changes["human"]}
     config = with_judges(_converted({**base, **changes}, "the settings"))
@@ -72,6 +76,34 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
             for metric, options in config.options.items()
         },
     )
+
+
+def _with_declared_judges(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the judges that are among the metrics, by their names."""
+    entries = settings.get("metrics")
+    declared = [entry for entry in entries or () if isinstance(entry, JudgeConfig)]
+    if not declared:
+        return settings
+    for judge in declared:
+        if not judge.name:
+            raise ConfigError("a JudgeConfig among the metrics needs a name: JudgeConfig(name='helpfulness', …)")
+        check_name(judge.name)
+    names = [entry.name if isinstance(entry, JudgeConfig) else entry for entry in entries or ()]
+    judges = {**(settings.get("judges") or {}), **{judge.name: judge for judge in declared}}
+    return {**settings, "metrics": names, "judges": judges}
+
+
+def merged_judges(base: JsonObject, changes: JsonObject) -> JsonObject:
+    """Judges with changes on top: one that is declared again replaces the other, except its models if it has none."""
+    merged = dict(base)
+    for name, judge in changes.items():
+        if not isinstance(judge, dict):
+            merged[name] = judge  # refused when it is converted
+            continue
+        models = base.get(name, {}).get("models")
+        inherited = {"models": models} if models and not judge.get("models") else {}
+        merged[name] = {**judge, **inherited}
+    return merged
 
 
 def _merged(base: JsonObject, changes: JsonObject) -> JsonObject:
@@ -114,7 +146,7 @@ def _converted(content: Any, source: str) -> RunConfig:
 
 def json_schema() -> JsonObject:
     """The JSON Schema of the YAML file."""
-    schema = msgspec.json.schema(RunConfig)
+    schema = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(RunConfig)))  # defaults may be tuples
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "mmeval run configuration",

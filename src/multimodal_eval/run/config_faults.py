@@ -21,7 +21,7 @@ from multimodal_eval.core.config import (
     UntilConfig,
 )
 from multimodal_eval.core.errors import did_you_mean, shorten
-from multimodal_eval.core.judge_config import Combine, JudgeForm, Orders, Shown
+from multimodal_eval.core.judge_config import Combine, Criterion, JudgeConfig, JudgeForm, JudgeModel, Orders, Shown
 
 # Where the decoder is -> the settings that are known there; the first that fits.
 Sections = Mapping[str, type[msgspec.Struct]]
@@ -31,6 +31,10 @@ _SECTIONS: Sections = {
     "$.generation.parameters": Parameters,
     "$.generation.until": UntilConfig,
     "$.generation": GenerationConfig,
+    "$.judges[...].criteria": Criterion,
+    "$.judges[...].models": JudgeModel,
+    "$.judges[...].parameters": Parameters,
+    "$.judges": JudgeConfig,
 }
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `(.*)`)?")

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.config import GenerationConfig, JudgeConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.grants import granted, refuse_asking, refuse_requests
+from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_asking, refuse_judging, refuse_requests
 from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -30,11 +30,12 @@ from multimodal_eval.run.consent import (
 )
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.generation.model import Model, generation_again, generation_of, label_of, settled, with_changes
+from multimodal_eval.run.judging.settings import Judge, JudgeSettings, models_of, with_effort, with_judge
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
-from multimodal_eval.run.repair import asks_again
+from multimodal_eval.run.repair import asks_again, judges_again
 from multimodal_eval.run.rescore import continue_carrying
 from multimodal_eval.run.task_files import with_task
 
@@ -48,7 +49,7 @@ def evaluate(
     predictions: str | Path | None = None,
     *,
     task: str | None = None,
-    metrics: Sequence[str] | str | None = None,
+    metrics: Sequence[str | JudgeConfig] | str | None = None,
     config: ConfigSource = None,
     output: Location | None = None,
     overwrite: bool = False,
@@ -56,6 +57,7 @@ def evaluate(
     engine: Engine | EngineName = "local",
     workers: int | None = None,
     model: Model | None = None,
+    judge: Judge | Sequence[Judge] | None = None,
     **settings: Any,
 ) -> Run:
     """Score samples and return the run.
@@ -74,14 +76,18 @@ def evaluate(
     ("ray"), or an `Engine` with further settings, such as the address of a cluster. Scores do not depend on it.
     `model` answers the samples first: PROVIDER:NAME, a `Generator`, or a function of a `Request` that returns text. The
     setting `generation` has its prompt, parameters and further settings.
+    Metrics that ask a judge are named `judge:NAME` or `judge:FILE.yaml`, or are a `JudgeConfig`. `judge` is the model
+    that all of them ask, as `model` is given; several in a list are a panel.
     `progress` is shown in terminals and notebooks if a run takes longer than a moment; False turns it off, True shows
     it everywhere, and a function `(stage, done, total)` is called instead.
     """
     chosen = Engine.of(engine, workers)
-    data, config, _ = with_task(data, config, label_of(model), task, metrics)
+    names = metrics if metrics is None or isinstance(metrics, str) else [*map(_metric_name, metrics)]
+    data, config, _ = with_task(data, config, label_of(model), task, names)
     for name in _ENGINE_SETTINGS & settings.keys():
         raise ConfigError(f"`{name}` is a setting of the engine: engine=Engine('ray', {name}=…)")
     configured = settled(config, model, task=task, metrics=metrics or None, **settings)
+    configured = with_judge(configured, JudgeSettings.of(judge))
     plan, source = planned(configured, data, predictions)
     generation = generation_of(plan, model)
     path, scratch = place(output, chosen)
@@ -99,6 +105,10 @@ def evaluate(
     return Run(folder.reopened(), scratch)
 
 
+def _metric_name(entry: str | JudgeConfig) -> str:
+    return entry if isinstance(entry, str) else entry.name
+
+
 def resume(
     location: Location,
     *,
@@ -111,6 +121,8 @@ def resume(
     workers: int | None = None,
     model: Model | None = None,
     generation: Mapping[str, Any] | None = None,
+    judge: Judge | Sequence[Judge] | None = None,
+    judging: Mapping[str, Any] | None = None,
 ) -> Run:
     """Continue an interrupted run, on any engine; the results are those of an uninterrupted run.
 
@@ -121,7 +133,8 @@ def resume(
     be without a single score.
     `model` is the generator or the function that answers the samples; a model with a name is found by it.
     `generation` changes settings that change no answer: `budget`, `prices`, `concurrency`, `timeout`, `retries`,
-    `base_url`, `key_env`, `use_cache`, `use_probe`.
+    `base_url`, `key_env`, `use_cache`, `use_probe`. `judging` does so for the judges. `judge` is the generator or the
+    function that judges, or a list of them; those with a name are found by it.
     """
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
@@ -129,6 +142,9 @@ def resume(
     if info.state == "done" and not any(faults(folder)):
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         return Run(location)
+    if info.state in ("scoring", "done") and judges_again(folder, info):  # damaged verdicts: before they are removed
+        judges = info.config.judges
+        refuse_judging(folder, {name: judges[name] for name in foreign_judges(folder, info, info.config)})
     plan = resumed_plan(location, plugins, media_roots)
     old = None if info.rescored_from is None else Run(info.rescored_from)
     if not plan.names:
@@ -138,13 +154,31 @@ def resume(
         )
     if allow_empty:
         plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, allow_empty=True))
-    with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
-        if old is not None:
-            folder.clear_temporary()
-            continue_carrying(old, plan, folder, executor, report, accept_open=accept_open)
-        else:
-            continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
+    with folder.locked():
+        plan = _with_judging(folder, plan, judge, judging)
+        with chosen.executor(plan) as executor, shown(progress) as report:
+            if old is not None:
+                folder.clear_temporary()
+                continue_carrying(old, plan, folder, executor, report, accept_open=accept_open)
+            else:
+                continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
     return Run(location)
+
+
+def _with_judging(
+    folder: RunFolder, plan: Plan, judge: Judge | Sequence[Judge] | None, changes: Mapping[str, Any] | None
+) -> Plan:
+    """The plan with what is given for its judges again, and stored with the run."""
+    info = folder.read_info()
+    models_of(JudgeSettings.of(judge).models)  # makes those of this program known
+    if not changes:
+        return plan
+    if not judges_again(folder, info):
+        raise ConfigError(f"{folder.label} asks no judge any more: {', '.join(changes)} would change nothing")
+    config = with_effort(info.config, changes)
+    rewrite(folder, info, msgspec.structs.replace(info, config=config))
+    judges = with_effort(plan.config, changes).judges
+    return make_plan(msgspec.structs.replace(plan.config, judges=judges))
 
 
 def continue_in(

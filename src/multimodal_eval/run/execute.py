@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -13,12 +13,13 @@ import msgspec
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, RunFolderError
 from multimodal_eval.core.metric_failures import blamed_on
-from multimodal_eval.core.progress import Progress, named, silent
+from multimodal_eval.core.progress import Progress, counting, named, silent
 from multimodal_eval.core.records import RUN_FORMAT, Counts, ImportInfo, InputFile, RunInfo
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
+from multimodal_eval.data.runs.grants import foreign_judges
 from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.part_writer import PartWriter
 from multimodal_eval.data.runs.run import Run
@@ -136,23 +137,32 @@ def _generate_and_score(
         info = generation.answers(worker.folder, info, progress, accept_open=worker.accept_open, stopper=stopper)
     worker.folder.storage.remove(JOURNAL)  # a run that was killed at the end of its generation has one
     if worker.plan.names:  # without any, the run stops after the answers
-        score_answers(worker, info, executor, progress)
+        refused = foreign_judges(worker.folder, info, worker.plan.config)
+        score_answers(worker, info, executor, progress, refused)
 
 
-def score_answers(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> None:
-    """Score samples that are stored with their answers."""
-    finish(worker, judge_and_fit(worker, info, executor, progress), executor, progress)
+def score_answers(
+    worker: Worker, info: RunInfo, executor: Executor, progress: Progress, refused: Collection[str] = ()
+) -> None:
+    """Score samples that are stored with their answers; `refused` is as in `judge_and_fit`."""
+    finish(worker, judge_and_fit(worker, info, executor, progress, refused), executor, progress)
 
 
-def judge_and_fit(worker: Worker, info: RunInfo, executor: Executor, progress: Progress) -> RunInfo:
-    """Ask the judges of the run, then gather the corpus statistics. Whatever can be refused is refused first."""
+def judge_and_fit(
+    worker: Worker, info: RunInfo, executor: Executor, progress: Progress, refused: Collection[str] = ()
+) -> RunInfo:
+    """Ask the judges of the run, then gather the corpus statistics. Whatever can be refused is refused first.
+
+    `refused` are metrics whose judges only somebody else's run names.
+    """
     refuse_bad_labels(worker.plan, worker.folder, info)
     if worker.plan.judges:
         from multimodal_eval.run.judging.step import judge
 
         refuse_missing_fields(planned_for(worker, info), worker.folder, info)
         refuse_bad_samples(worker, len(info.parts), executor)
-        info = judge(worker.plan, worker.folder, info, progress, accept_open=worker.accept_open)
+        accept_open = worker.accept_open
+        info = judge(worker.plan, worker.folder, info, progress, accept_open=accept_open, refused=refused)
     return fit(worker, info, executor, progress)
 
 
@@ -336,24 +346,13 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
 
         store_judges(Run.with_results(folder, info, results))
     if not plan.config.skip_lint:
-        folder.write_lint(lint_of(folder, info, _counting("linting", total, progress), worker.facts))
+        folder.write_lint(lint_of(folder, info, counting("linting", total, progress), worker.facts))
     folder.clear_scratch()
     if info.format != RUN_FORMAT:  # continued from an earlier version
         info = msgspec.structs.replace(info, format=RUN_FORMAT, **described_metrics(plan))
     folder.write_info(msgspec.structs.replace(info, state="done", finished=now(), headline=results.headline))
     folder.write_results(results)  # last: with it, the run is finished
     refuse_unscored(folder, info, results, allow_empty=plan.config.allow_empty)
-
-
-def _counting(stage: str, total: int, progress: Progress) -> Callable[[int], None]:
-    done = 0
-
-    def tick(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(stage, done, total)
-
-    return tick
 
 
 def refuse_changed(worker: Worker, info: RunInfo) -> None:

@@ -16,6 +16,7 @@ from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.damage import faults
+from multimodal_eval.data.runs.grants import foreign_judges
 from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -28,6 +29,7 @@ from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.evaluate import continue_in, resumed_plan
 from multimodal_eval.run.generation.answer_parts import resuming
 from multimodal_eval.run.generation.model import Model, generation_of, label_of, settled
+from multimodal_eval.run.judging.settings import Judge, JudgeSettings
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
 from multimodal_eval.run.part import Worker
@@ -160,14 +162,16 @@ def score_generated(
     progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
+    judge: Judge | Sequence[Judge] | JudgeSettings | None = None,
     **settings: Any,
 ) -> Run:
     """Score the answers of a model that are stored in a run folder, in place.
 
-    `settings` are keys of the configuration: `task`, `metrics`, `options`, `by` and so on.
+    `settings` are keys of the configuration: `task`, `metrics`, `options`, `by` and so on. `judge` is as in `evaluate`.
     """
     folder = location if isinstance(location, RunFolder) else RunFolder(location)
-    plan = scoring_plan(folder, overlaid(config, **settings), plugins, media_roots)
+    judging = judge if isinstance(judge, JudgeSettings) else JudgeSettings.of(judge)
+    plan = scoring_plan(folder, overlaid(config, **settings), plugins, media_roots, judging)
     chosen = Engine.of(engine, workers)
     with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
         folder.clear_temporary()
@@ -184,7 +188,8 @@ def score_generated(
         )
         refuse_missing_fields(execute.planned_for(worker, info), folder, info)
         rewrite(folder, stored, info)
-        execute.score_answers(worker, info, executor, report)
+        refused = foreign_judges(folder, stored, plan.config)
+        execute.score_answers(worker, info, executor, report, refused)
     return Run(folder)
 
 
@@ -193,13 +198,14 @@ def scoring_plan(
     config: ConfigSource,
     plugins: Sequence[str | Path] = (),
     media_roots: Sequence[str | Path] = (),
+    judging: JudgeSettings | None = None,
 ) -> Plan:
     """The plan that scores a folder with answers: new settings on top of those that it was generated with."""
     stored = GeneratedRun(folder)
     changes = load_config(config)
     if changes.generation is not None:
         changes = msgspec.structs.replace(changes, generation=None)
-    plan = rescoring_plan(stored, changes, plugins, media_roots)
+    plan = rescoring_plan(stored, changes, plugins, media_roots, judging)
     refuse_columns(stored, plan)
     if not media_roots:
         refuse_media(folder, stored.info, plan.metrics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,6 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.data.runs.grants import granted
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.run import execute
 from multimodal_eval.run.comparisons import (
     Answered,
@@ -31,16 +29,25 @@ from multimodal_eval.run.comparisons import (
 )
 from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generated import GeneratedRun
-from multimodal_eval.run.generation.model import as_generator
 from multimodal_eval.run.judging.files import PREFIX, read_judge
+from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
+from multimodal_eval.run.judging.settings import models_of as named_models
 from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan
 from multimodal_eval.run.progress_display import shown
 
-__all__ = ["Judge", "JudgedPairs", "compare_by_judge", "comparing_plan", "judge_named", "judged_pairs", "models_of"]
-
-Judge = str | Generator | Callable[..., Any]
-PREFERENCE = JudgeConfig(name="preference", form="pairwise", question="Which answer is more correct and more helpful?")
+__all__ = [
+    "Judge",
+    "JudgedPairs",
+    "as_answered",
+    "changed",
+    "compare_by_judge",
+    "comparing_plan",
+    "judge_named",
+    "judged_pairs",
+    "models_of",
+    "with_settings",
+]
 
 
 @dataclass(frozen=True)
@@ -79,9 +86,9 @@ def compare_by_judge(
     config = changed(judge_named(metric) if isinstance(metric, str) else metric, settings)
     if judge is not None:
         config = msgspec.structs.replace(config, models=models_of(judge))
-    second = None if other is None else _answered(other)
+    second = None if other is None else as_answered(other)
     pairs = judged_pairs(
-        _answered(run), second, config, baseline=baseline, allow_partial=allow_partial, media_roots=media_roots
+        as_answered(run), second, config, baseline=baseline, allow_partial=allow_partial, media_roots=media_roots
     )
     engine = Engine()
     path, scratch = place(output, engine)
@@ -135,9 +142,7 @@ def comparing_plan(run: Answered, judge: JudgeConfig, media_roots: Sequence[str 
 
 
 def judge_named(metric: str) -> JudgeConfig:
-    """The judge of judge:FILE.yaml, or judge:preference."""
-    if metric in ("preference", f"{PREFIX}preference"):
-        return PREFERENCE
+    """The judge of judge:FILE.yaml, or of judge:NAME."""
     if not metric.startswith(PREFIX):
         raise ConfigError(f"a comparison needs one metric of a judge: judge:FILE.yaml. Got {metric!r} instead.")
     return read_judge(metric.removeprefix(PREFIX))
@@ -154,19 +159,16 @@ def changed(judge: JudgeConfig, settings: dict[str, Any]) -> JudgeConfig:
         raise ConfigError(f"the judge {judge.name!r}: {error}") from None
 
 
+def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
+    """The judge with the settings of a command, on top of those of its file."""
+    return with_judge(RunConfig(judges={judge.name: judge}), settings).judges[judge.name]
+
+
 def models_of(judge: Judge | Sequence[Judge]) -> list[JudgeModel]:
     """The models of a judge. Objects of this program become known by their labels."""
-    judges = [judge] if isinstance(judge, str) or not isinstance(judge, Sequence) else list(judge)
-    models: list[JudgeModel] = []
-    for each in judges:
-        if isinstance(each, str):
-            models.append(JudgeModel(model=each))
-        else:
-            generator = as_generator(each)
-            use_generators({generator.label: generator})
-            models.append(JudgeModel(model=generator.label))
-    return models
+    return named_models(JudgeSettings.of(judge).models)
 
 
-def _answered(run: Location | Run | GeneratedRun) -> Answered:
+def as_answered(run: Location | Run | GeneratedRun) -> Answered:
+    """A run, finished or not, whose answers are compared."""
     return Answered(run.folder, run.info) if isinstance(run, Run | GeneratedRun) else answered(run)

@@ -340,18 +340,14 @@ class Worker:
         return None
 
     def _batch(self, part: int) -> Batch:
-        """The samples of a part, with the verdicts on them."""
+        """The samples of a part, with the verdicts on them. In a run, scoring asks no judge."""
         batch = self.folder.read_batch(part)
-        if not self.plan.judges:
+        judges = [metric.name for metric in self.plan.judges if metric.name not in self.reusable]
+        if not judges:
             return batch
-        from multimodal_eval.judges.verdict_tables import column_name, verdict_column, verdicts_kind
+        from multimodal_eval.judges.verdict_tables import with_verdicts
 
-        first = sum(self.folder.read_info().parts[:part])
-        for metric in self.plan.judges:
-            if self.folder.has_part(verdicts_kind(metric.name), part):
-                table = self.folder.read_part(verdicts_kind(metric.name), part)
-                batch = batch.with_column(column_name(metric.name), verdict_column(table, first, len(batch)))
-        return batch
+        return with_verdicts(batch, self.folder, part, judges)
 
     def _fresh_scores(self, part: int, samples: Batch) -> dict[str, Scores]:
         """The scores of every metric that are not copied from an earlier run."""

@@ -14,17 +14,18 @@ from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.failures import compiled_patterns, with_versions
 from multimodal_eval.core.headline import leading_metric
-from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.metric import Bounds, Metric, check_name
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin
 from multimodal_eval.data.labels.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
+from multimodal_eval.evaluation.extraction import ExtractingMetric, with_extraction
 from multimodal_eval.evaluation.metrics_registry import make_task, resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS, Task
 
 if TYPE_CHECKING:
-    from multimodal_eval.evaluation.judge_metric import JudgeMetric
+    from multimodal_eval.evaluation.asking import AskingMetric
 
 PACKAGE = "multimodal_eval."
 PART_SIZE = 10_000
@@ -54,13 +55,13 @@ class Plan:
         return PART_SIZE_WITH_MODEL if any(m.placement == "model" for m in self.metrics) else PART_SIZE
 
     @property
-    def judges(self) -> list[JudgeMetric]:
+    def judges(self) -> list[AskingMetric]:
         """The metrics that ask a judge."""
         if not self.config.judges:
             return []
-        from multimodal_eval.evaluation.judge_metric import JudgeMetric
+        from multimodal_eval.evaluation.asking import AskingMetric
 
-        return [metric for metric in self.metrics if isinstance(metric, JudgeMetric)]
+        return [metric for metric in self.metrics if isinstance(metric, AskingMetric) and metric.asks]
 
     @property
     def is_portable(self) -> bool:
@@ -140,7 +141,10 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     for name in config.complete:
         if name not in names:
             raise ConfigError(f"`complete`: this run does not compute {name!r}. It computes {', '.join(names)}")
-    config = _settled(_with_labels(config, names), names)
+    for name in config.judges:
+        if name not in names:
+            raise ConfigError(f"`judges`: this run does not compute {name!r}. It computes {', '.join(names)}")
+    config = _with_judge_prices(_settled(_with_labels(config, names), names))
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
@@ -172,12 +176,27 @@ def _resolved(name: str, config: RunConfig) -> Metric:
             raise ConfigError(f"the judge {name!r} has no model. Name one with --judge PROVIDER:NAME")
         from multimodal_eval.evaluation.judge_metric import JudgeMetric
 
-        return JudgeMetric(judge)
+        check_name(name)
+        return JudgeMetric(msgspec.structs.replace(judge, name=name))
+    metric = _registered(name, config)
+    return metric if judge is None else with_extraction(metric, judge)
+
+
+def _registered(name: str, config: RunConfig) -> Metric:
     if name not in config.variants:
         return resolve(name)
     if metrics_registry.is_available(name):
         raise ConfigError(f"`variants`: {name!r} is the name of a metric. Give the variant another name")
     return resolve(config.variants[name]).renamed(name)
+
+
+def _with_judge_prices(config: RunConfig) -> RunConfig:
+    """The configuration with the prices of the judges' models. A budget that could not be kept is refused."""
+    if not config.judges:
+        return config
+    from multimodal_eval.run.judging.prices import with_prices
+
+    return msgspec.structs.replace(config, judges={name: with_prices(each) for name, each in config.judges.items()})
 
 
 def _with_task_options(config: RunConfig, task: Task | None) -> RunConfig:
@@ -279,6 +298,8 @@ def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tupl
     for name in names:
         metric = _resolved(name, config)
         metric = metric.configure({**metric.known_options(shared), **config.options.get(name, {})})
+        if isinstance(metric, ExtractingMetric):
+            _ = metric.asks  # refuses a judge without a model
         reason = None if name in stored else metric.unavailable()
         if reason is None:
             metrics.append(metric)

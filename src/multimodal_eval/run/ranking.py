@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeUntil
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.readers.arranged_input import Draw
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run import execute
@@ -119,18 +118,16 @@ def ranking(
     media_roots: Sequence[str | Path] = (),
     seed: int = 0,
 ) -> JudgedPairs:
-    """The comparisons of several runs. If they may stop early, the samples are in the order of drawing."""
+    """The comparisons of several runs."""
     if len(runs) < 2:
         raise ConfigError("a ranking needs at least two runs")
     if judge.form != "pairwise":
         raise ConfigError(f"the judge {judge.name!r} has the form {judge.form!r}; a ranking needs the form 'pairwise'")
     plan = comparing_plan(runs[0], judge, media_roots)
+    plan = replace(plan, config=msgspec.structs.replace(plan.config, seed=seed))  # of the order, if they may stop early
     samples = comparison_samples(runs, choice.pairs(len(runs)), allow_partial=allow_partial)
-    chosen = [choice.chosen(list(block), seed) for block in _by_sample(samples)]
-    if judge.until is not None:
-        order = Draw(seed).order([block[0].metadata["sample"] for block in chosen])
-        chosen = [chosen[number] for number in order.tolist()]
-    return JudgedPairs(plan, ComparisonInput([sample for block in chosen for sample in block], runs))
+    chosen = [sample for block in _by_sample(samples) for sample in choice.chosen(list(block), seed)]
+    return JudgedPairs(plan, ComparisonInput(chosen, runs))
 
 
 def _by_sample(samples: Iterator[Sample]) -> Iterator[Iterator[Sample]]:

@@ -20,6 +20,7 @@ from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.part_files import faults_named, part_name, read_table, to_parquet
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of, with_answers
+from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdict_exchanges, verdicts_kind
 from multimodal_eval.run.engine.base import Executor
 from multimodal_eval.run.part import Worker
 
@@ -32,13 +33,15 @@ def repair(
 ) -> RunInfo:
     """Read damaged samples again, fit damaged statistics again, and remove damaged scores, which are then missing.
 
-    Damaged answers of a model are removed, and so are all scores: the run is then `generating` again. `source` opens
-    the input again; None if its samples were in memory.
+    Damaged answers of a model are removed, and so are all scores: the run is then `generating` again. Damaged verdicts
+    are removed with the scores of their parts: the run is then `judging` again. `source` opens the input again; None if
+    its samples were in memory.
     """
     folder = worker.folder
     _restore_manifest(folder)
     names = {fault.name for fault in faults(folder)}
     info = _without_damaged_answers(folder, info, names)
+    info = _without_damaged_verdicts(folder, info, names)
     samples = [part for part in range(len(info.parts)) if part_name("samples", part) in names]
     if samples:
         _read_again(worker, info, samples, source, progress)
@@ -72,9 +75,43 @@ def _without_damaged_answers(folder: RunFolder, info: RunInfo, names: set[str]) 
         raise RunFolderError(
             f"{folder.label}/{damaged[0]} is damaged. Restore it, or rescore {info.rescored_from} again"
         )
-    info = msgspec.structs.replace(info, state="generating", signatures={}, finished=None)
+    info = msgspec.structs.replace(info, state="generating", signatures={}, finished=None, judging={})
     folder.write_info(info)  # first: a run that is killed now has no scores either
     for name in ("results.json", "lint.json", "classification.json", "judges.json", "scores", "state", *damaged):
+        folder.storage.remove(name)
+    judged = {name for name in folder.checksums.data_files() if name.startswith("verdicts/")}
+    for name in (*judged, *(name.replace("verdicts/", "exchanges/", 1) for name in judged)):  # of other answers
+        folder.storage.remove(name)
+    folder.record_checksums()
+    return info
+
+
+def judges_again(folder: RunFolder, info: RunInfo) -> bool:
+    """Whether judges must be asked to continue a run: it has questions without a verdict, or a damaged one."""
+    if not info.config.judges:
+        return False
+    if info.state not in ("scoring", "done"):
+        return True
+    return any(_is_of_verdicts(fault.name) for fault in faults(folder))
+
+
+def _is_of_verdicts(name: str) -> bool:
+    return name.startswith("verdicts/") and name.endswith(".parquet")
+
+
+def _without_damaged_verdicts(folder: RunFolder, info: RunInfo, names: set[str]) -> RunInfo:
+    """Remove damaged verdicts, and the scores of their parts. A run that was scored is then `judging`."""
+    damaged = sorted(filter(_is_of_verdicts, names))
+    if not damaged:
+        return info
+    if info.state in ("scoring", "done"):
+        info = msgspec.structs.replace(info, state="judging", signatures={}, finished=None)
+        folder.write_info(info)  # first: a run that is killed now has no results either
+        parts = {name.rpartition(".part-")[2] for name in damaged}
+        scores = [f"scores/part-{part}" for part in sorted(parts)]
+        for name in ("results.json", "lint.json", "classification.json", "judges.json", "state", *scores):
+            folder.storage.remove(name)
+    for name in damaged:
         folder.storage.remove(name)
     folder.record_checksums()
     return info
@@ -82,19 +119,27 @@ def _without_damaged_answers(folder: RunFolder, info: RunInfo, names: set[str]) 
 
 def _restore_exchanges(folder: RunFolder, info: RunInfo, names: set[str]) -> None:
     """Replace damaged exchanges by ones without times, and their manifest, if the files can still be read."""
-    committed = [part for part in range(len(info.parts)) if folder.has_part("answers", part)]
     if EXCHANGES in names:
         folder.storage.remove(EXCHANGES)
+    kinds = {"exchanges": "answers", **{exchanges_kind(name): verdicts_kind(name) for name in info.judging}}
     start = 0
     for part, size in enumerate(info.parts):
-        name = part_name("exchanges", part)
-        if part in committed and (name in names or EXCHANGES in names):
-            if EXCHANGES not in names or not _is_readable(folder, name, size):
-                exchanges = exchanges_of(folder.read_part("answers", part))
-                folder.write_part("exchanges", part, exchange_table(start, exchanges))
-            else:
-                folder.checksums.note_current(name)
+        for kind, replies in kinds.items():
+            name = part_name(kind, part)
+            if (name in names or EXCHANGES in names) and folder.has_part(replies, part):
+                table = folder.read_part(replies, part)
+                if EXCHANGES in names and _is_readable(folder, name, len(table)):
+                    folder.checksums.note_current(name)
+                else:
+                    folder.write_part(kind, part, _without_times(table, start))
         start += size
+
+
+def _without_times(replies: pa.Table, first_row: int) -> pa.Table:
+    """The exchanges of stored answers or verdicts, as far as these tell."""
+    if "judge" in replies.schema.names:
+        return verdict_exchanges(rows_of(replies))
+    return exchange_table(first_row, exchanges_of(replies))
 
 
 def _is_readable(folder: RunFolder, name: str, size: int) -> bool:

@@ -15,14 +15,14 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.labels.human import STORED, HumanLabel, store_labels, stored_labels
-from multimodal_eval.data.runs.grants import granted, refuse_requests
+from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests
 from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.storage import Location, take_file
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run import execute
-from multimodal_eval.run.config import ConfigSource, load_config, overlaid
+from multimodal_eval.run.config import ConfigSource, load_config, merged_judges, overlaid
 from multimodal_eval.run.consent import (
     kept_settings,
     missing_plugins_explained,
@@ -33,6 +33,8 @@ from multimodal_eval.run.consent import (
 )
 from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
+from multimodal_eval.run.judging.files import with_judges
+from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
 from multimodal_eval.run.opening import opened_again, place, removed_on_failure
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
@@ -67,17 +69,19 @@ def rescore(
     progress: Progress | bool | None = None,
     engine: Engine | EngineName = "local",
     workers: int | None = None,
+    judge: Judge | Sequence[Judge] | None = None,
 ) -> Run:
     """Score the same samples with other weights, tasks or metrics, in a new folder.
 
     Scores with an unchanged signature are reused; only new ones are computed. `plugins` are files that
     define metrics, in addition to those of `config`: files named in the old run are not imported. `media_roots` are
     folders to read its media from; a run that was not made here reads none without them. `overwrite` replaces a run
-    that is already at `output`.
+    that is already at `output`. Judges are asked only if their questions or their models change; `judge` names other
+    models, as in `evaluate`.
     """
     chosen = Engine.of(engine, workers)
     old = run if isinstance(run, Run) else Run(run)
-    plan = rescoring_plan(old, config, plugins, media_roots)
+    plan = rescoring_plan(old, config, plugins, media_roots, JudgeSettings.of(judge))
     path, scratch = place(output, chosen)
     with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
         folder = carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
@@ -85,10 +89,14 @@ def rescore(
 
 
 def rescoring_plan(
-    old: Stored, config: ConfigSource, plugins: Sequence[str | Path] = (), media_roots: Sequence[str | Path] = ()
+    old: Stored,
+    config: ConfigSource,
+    plugins: Sequence[str | Path] = (),
+    media_roots: Sequence[str | Path] = (),
+    judging: JudgeSettings | None = None,
 ) -> Plan:
     """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
-    changes = msgspec.to_builtins(load_config(config))
+    changes = msgspec.to_builtins(with_judges(load_config(config)))
     for setting in _INPUT_SETTINGS:
         if setting in changes:
             raise ConfigError(f"{setting!r} is a setting for reading an input, but rescoring uses the samples of RUN")
@@ -99,14 +107,18 @@ def rescoring_plan(
     if "metrics" in changes or "metrics" not in inherited:
         inherited.pop("presets", None)
         inherited.pop("headline", None)  # the new metrics may not have it
+    judges = merged_judges(inherited.pop("judges", {}), changes.pop("judges", {}))
     names = metric_names(overlaid({**inherited, **changes}))
+    read_by_rule = {name for name, options in changes.get("options", {}).items() if options.get("fallback") == "none"}
+    changes["judges"] = {name: judge for name, judge in judges.items() if name in names and name not in read_by_rule}
     options_kept = {name: options for name, options in inherited.get("options", {}).items() if name in names}
     changed = {name: {**options_kept.get(name, {}), **options} for name, options in changes.pop("options", {}).items()}
     human = {name: column for name, column in inherited.get("human", {}).items() if not name or name in names}
-    if not any(name in inherited.get("judges", {}) for name in names):
+    if not any(name in judges for name in names):
         human.pop("", None)
     human |= changes.get("human", {})
     settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}, "human": human})
+    settings = with_judge(settings, judging)
     refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
     with missing_plugins_explained(old.folder, old.info):
         plan = make_plan(settings, stored=old.info.signatures)
@@ -161,15 +173,17 @@ def continue_carrying(
     """Continue a run that reuses scores of another, from the state of its folder."""
     reusable = _reusable(old, plan)
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
+    if info.state in ("judging", "scoring", "done"):  # scored parts are kept if something is refused
+        info = repair(worker, info, partial(opened_again, info.source, plan), executor, progress)
     if info.state in ("reading", "judging"):
         _refuse_unavailable(plan, reusable)
         if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
             refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
         refuse_columns(old, plan)
         _take_files(old, plan, folder, reusable)
-        info = execute.judge_and_fit(worker, info, executor, progress)
-    else:  # scored parts are kept if something is refused
-        repair(worker, info, partial(opened_again, info.source, plan), executor, progress)
+        refused = foreign_judges(old.folder, old.info, plan.config) | foreign_judges(folder, info, plan.config)
+        info = execute.judge_and_fit(worker, info, executor, progress, refused)
+    else:
         execute.refuse_changed(worker, info)
         _refuse_unavailable(plan, reusable)
     execute.finish(worker, info, executor, progress)
@@ -208,7 +222,9 @@ def _take_files(old: Run, plan: Plan, folder: RunFolder, reusable: set[str]) -> 
 
 
 def _same_questions(old: Run, plan: Plan) -> list[str]:
-    """The metrics whose questions the judges have answered in the old run."""
+    """The metrics whose questions the judges have answered in the old run, about the same samples."""
+    if not plan.judges or plan.config.patterns != old.info.config.patterns:  # patterns tell which answers are failures
+        return []
     judging = old.info.judging
     return [each.name for each in plan.judges if each.name in judging and judging[each.name].settings == each.asking]
 

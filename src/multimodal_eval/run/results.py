@@ -38,6 +38,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.human import notes_on_labels
+from multimodal_eval.run.judging.until import stop_notes
 from multimodal_eval.run.plan import Plan
 
 SHOWN_REASONS = 5
@@ -50,7 +51,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     slices = _SliceTables(_slices(folder, parts, plan.config.by))
     names = column_names(folder, parts)
     metrics: dict[str, MetricEntry] = {}
-    notes = [*plan.notes, *notes_of(info), *notes_on_labels(info)]
+    notes = [*plan.notes, *notes_of(info), *stop_notes(info), *notes_on_labels(info)]
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
         labels = labels_of(folder, info, metric.name)

@@ -23,6 +23,7 @@ from multimodal_eval.generate.built_in_prompts import prompts
 from multimodal_eval.run.config import ConfigSource, load_config
 from multimodal_eval.run.config_faults import in_words
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
+from multimodal_eval.run.judging.files import PREFIX, is_file
 
 __all__ = ["OpenedTask", "TaskFile", "is_task_file", "open_task", "with_task"]
 
@@ -200,6 +201,8 @@ def _opened(path: Path, task: TaskFile, notes: tuple[str, ...] = ()) -> OpenedTa
     for name, value in (("image_root", data.image_root), ("questions", data.questions), ("labels", task.labels)):
         if isinstance(value, str):
             settings[name] = str(_inside(path, name, value).resolve())
+    if task.metrics is not None:
+        settings["metrics"] = [_metric(path, entry) for entry in task.metrics]
     rules = {metric: {"rule": rule} for metric, rule in task.rules.items()}
     options = {name: {**rules.get(name, {}), **task.options.get(name, {})} for name in {**rules, **task.options}}
     settings["options"] = {name: _resolved(values, folder) for name, values in options.items()}
@@ -229,6 +232,22 @@ def _inside(path: Path, key: str, name: str) -> Path:
             f"{path}: `{key}` must be in the folder of the task file. Give {name!r} to the command: {option}"
         )
     return path.parent / name
+
+
+def _metric(path: Path, entry: str) -> str:
+    """A metric of the task. The file of a judge is in the folder of the task file, and names no model."""
+    source = entry.removeprefix(PREFIX)
+    if not entry.startswith(PREFIX) or not is_file(source):
+        return entry
+    file = _inside(path, "metrics", source)
+    content = read_yaml(file, "the judge", unique_keys=True)
+    for key in ("model", "models", "prices"):
+        if isinstance(content, dict) and key in content:
+            option = "--judge-prices FILE" if key == "prices" else "--judge PROVIDER:NAME"
+            raise ConfigError(f"{file}: the judge of a task file cannot set `{key}`. Give it to the command: {option}")
+    if isinstance(content, dict) and isinstance(content.get("prompt"), str):
+        _inside(file, "prompt", content["prompt"])
+    return f"{PREFIX}{file.resolve()}"
 
 
 def _generation(task: TaskFile, path: Path) -> JsonObject:

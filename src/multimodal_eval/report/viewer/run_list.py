@@ -10,7 +10,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, Unk
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 
-STATES = ("done", "scoring", "generated", "generating", "reading", "damaged")
+STATES = ("done", "scoring", "judging", "generated", "generating", "reading", "damaged")
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from multimodal_eval.data.runs.run_content import is_content
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
 from multimodal_eval.report.judges import JudgeView, judge_views
+from multimodal_eval.report.viewer.judging_progress import judged
 from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
@@ -65,7 +66,7 @@ class ViewedRun:
 
     @property
     def state(self) -> str:
-        """`reading`, `generating`, `generated`, `scoring` or `done`."""
+        """`reading`, `generating`, `generated`, `judging`, `scoring` or `done`."""
         return self.info.state
 
     @property
@@ -256,7 +257,17 @@ class ViewedRun:
         if self.state in ("generating", "generated"):
             answered = sum(self.sizes[number] for number in self._answered) + self._journaled
             return Progress(self.state, answered, sum(self.sizes), len(self._answered), len(self.sizes))
+        if self.state == "judging":
+            done = judged(self.folder, self._info_of_own_files())
+            return Progress(self.state, done.rows, sum(self.sizes), done.parts, len(self.sizes))
         return Progress(self.state, self.committed, sum(self.sizes), len(self.scores), len(self.sizes))
+
+    def _info_of_own_files(self) -> RunInfo:
+        """The description, after refusing verdicts whose links lead out of the folder."""
+        place = self.folder.path / "verdicts"
+        for path in (place, *(place.iterdir() if place.is_dir() else ())):
+            self._refuse_outside(path)
+        return self.info
 
 
 class RunsFolder:

@@ -1,0 +1,102 @@
+"""`mmeval judge rank` and `mmeval judge ratings`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import mmeval
+from tests.docs.transcripts import run_in_terminal
+from tests.judges.ranked_systems import draw, runs_of
+
+SYSTEMS = {"owl": 1.0, "finch": 0.5, "crow": 0.0}
+SAMPLES = 40
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs, and a file with a verdict for each comparison."""
+    folder = tmp_path_factory.mktemp("ranked")
+    runs_of(folder, SYSTEMS, SAMPLES)
+    verdicts = {
+        f"s{number}|{pair}": json.dumps({"verdict": "1" if draw(f"{number}{pair}") < share else "2"})
+        for number in range(SAMPLES)
+        for pair, share in {"1-2": 0.7, "1-3": 0.9, "2-3": 0.6}.items()
+    }
+    (folder / "replies.json").write_text(json.dumps(verdicts))
+    return folder
+
+
+def rank(folder: Path, *options: str, output: str | None = None, code: int = 0) -> str:
+    runs = [str(folder / name) for name in SYSTEMS]
+    judge = ["--judge", f"script:{folder / 'replies.json'}", "--orders", "given"]
+    target = ["-o", str(folder / output)] if output else []
+    done = mmeval("judge", "rank", *runs, *judge, *target, *options, code=code)
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_a_ranking_and_its_ratings(folder):
+    shown = rank(folder, output="ranking")
+    assert "preference, 3 systems, 120 comparisons" in shown
+    lines = [line.split() for line in shown.splitlines() if line.startswith("│")]
+    assert [line[3] for line in lines] == ["owl", "finch", "crow"]
+    assert shown.rstrip().endswith(f"run folder: {folder / 'ranking'}")
+    again = mmeval("judge", "ratings", str(folder / "ranking")).stdout
+    assert shown.startswith(again.rstrip("\n"))
+
+
+def test_json(folder):
+    table = json.loads(rank(folder, "--format", "json", "--until-ranked", output="until"))
+    assert [system["name"] for system in table["systems"]] == ["owl", "finch", "crow"]
+    assert table["runs"] == [str(folder / "until")]
+    assert {pair["outcome"] for pair in table["pairs"]} <= {"better", "worse", "open"}
+    assert table["skipped"] == sum(pair["population"] - pair["compared"] for pair in table["pairs"])
+    shown = mmeval("judge", "ratings", str(folder / "until")).stdout
+    assert "pairs, with intervals that are right at any stopping time" in shown
+    assert "A is better" in shown
+
+
+def test_tables_fit_a_terminal(folder):
+    if not (folder / "until").exists():
+        rank(folder, "--until-ranked", output="until")
+    shown = run_in_terminal(f"judge ratings {folder / 'until'}", folder)
+    tables = [line for line in shown.splitlines() if line[:1] in "┏┃┡│└"]
+    assert tables
+    assert max(map(len, tables)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--until", "0.1", "--until-ranked"], "exclude each other"),
+        (["--margin", "0.1"], "--margin belongs to --until-ranked"),
+        (["--until", "0.6"], "0.6 is not in the range"),
+        (["--pairs", "some"], "all, baseline or random:N"),
+        (["--metrics", "judge:helpfulness"], "needs the form 'pairwise'"),
+    ],
+)
+def test_wrong_options(folder, options, message):
+    code = 1 if "some" in options or "--metrics" in options else 2
+    assert message in rank(folder, *options, output="wrong", code=code)
+    assert not os.path.lexists(folder / "wrong")
+
+
+def test_one_run_is_not_a_ranking(folder):
+    done = mmeval("judge", "rank", str(folder / "owl"), "--judge", "script:x.json", code=2)
+    assert "name at least two runs" in done.stderr
+
+
+def test_ratings_of_a_run_without_comparisons(folder):
+    done = mmeval("judge", "ratings", str(folder / "owl"), code=1)
+    assert "no judge compares systems" in done.stderr
+    assert "mmeval judge rank" in done.stderr
+
+
+def test_an_unknown_anchor(folder):
+    if not (folder / "until").exists():
+        rank(folder, "--until-ranked", output="until")
+    done = mmeval("judge", "ratings", str(folder / "until"), "--anchor", "owls", code=1)
+    assert "no system is named 'owls'. Did you mean 'owl'?" in done.stderr
