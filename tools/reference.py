@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pprint
+import re
 import textwrap
 from collections.abc import Iterator
 from functools import cache
@@ -91,6 +92,7 @@ def entry(module: ModuleType, name: str) -> str:
 
 def shown(value: object) -> str:
     text = str(value) if type(value).__module__ in ("typing", "collections.abc") else pprint.pformat(value, width=96)
+    text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
     return text.replace("multimodal_eval.evaluation.tasks_config.", "")
 
 
