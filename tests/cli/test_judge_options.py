@@ -105,7 +105,7 @@ def test_another_judge_by_rescoring(folder, server):
     assert server.requests == 2 * N
     assert "models:openai:other" in load_run("again")["good"]["signature"]
     done = mmeval("rescore", "run", code=2)
-    assert "name what changes: --config FILE, or another judge with --judge PROVIDER:NAME" in done.stderr
+    assert "name what changes: --config FILE, --judge PROVIDER:NAME or --human COLUMN" in done.stderr
 
 
 def test_a_judge_without_a_metric(folder):

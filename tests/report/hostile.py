@@ -113,7 +113,7 @@ def hostile_run(folder: Path) -> Run:
                 **dict.fromkeys(("model", "prompt", "template", "system"), ALL),
                 "parameters": {"stop": texts, "reasoning_effort": ALL, "extra": {text: text for text in texts}},
             },
-            "judges": {JUDGED: {"name": ALL, "models": [{"model": ALL, "base_url": ALL}], "question": ALL}},
+            "judges": {JUDGED: {"models": [{"model": ALL, "base_url": ALL}], "question": ALL}},
         },
         "input": [{"path": text, "bytes": 1, "sha256": text} for text in texts],
         "counts": dict.fromkeys(("samples", "blank_answers", "unmatched_data", "unmatched_predictions"), 0),

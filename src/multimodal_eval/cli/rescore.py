@@ -44,8 +44,6 @@ from multimodal_eval.cli.running import continuable, continuing
 @output_options
 def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
     """Score RUN's samples under another configuration; reuse the scores that stay the same."""
-    if config is None and not params["human"]:
-        raise click.UsageError("name what changes: --config FILE, or --human COLUMN")
     from multimodal_eval.cli.finish import check_names, conclude, shown_if_partly_scored
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run

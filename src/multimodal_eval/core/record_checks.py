@@ -44,9 +44,6 @@ def _info_faults(info: RunInfo) -> Iterator[str]:
     for name, (low, high) in info.bounds.items():
         if not all(bound is None or isfinite(bound) for bound in (low, high)):
             yield f"the bounds of {shorten(name)} are not finite"
-    for name in info.judging:  # names files
-        if not is_name(name):
-            yield f"{shorten(name)} cannot be the metric of a judge"
     if info.state in ("scoring", "done"):  # signatures are stored with the corpus statistics
         missing = [name for name in info.metrics if name not in info.signatures]
         if missing:
