@@ -91,8 +91,6 @@ def entry(module: ModuleType, name: str) -> str:
 
 
 def shown(value: object) -> str:
-    if isinstance(value, re.Pattern):
-        return "re.compile(...)"
     text = str(value) if type(value).__module__ in ("typing", "collections.abc") else pprint.pformat(value, width=96)
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
     return text.replace("multimodal_eval.evaluation.tasks_config.", "")

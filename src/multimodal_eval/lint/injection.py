@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.lint._injection_patterns import ITSELF, OTHER_SCRIPTS, PATTERNS, RATED
 from multimodal_eval.lint.answers import Doubt
-from multimodal_eval.lint.injection_patterns import ITSELF, OTHER_SCRIPTS, PATTERNS, RATED
 
 __all__ = ["addresses_judge", "judged_columns", "judged_texts", "mark_injections"]
 
