@@ -47,7 +47,7 @@ def test_a_run_is_rescored_with_labels_alone(folder):
     mmeval("rescore", "run", "--human", "exact_match=rating", "-o", "new", "--no-report")
     mmeval(*LABELLED, "-o", "labelled")
     assert load_run("new").calibrated("exact_match") == load_run("labelled").calibrated("exact_match")
-    assert "--config FILE, or --human COLUMN" in mmeval("rescore", "run", code=2).stderr
+    assert "--config FILE, --judge PROVIDER:NAME or --human COLUMN" in mmeval("rescore", "run", code=2).stderr
     assert "must be written COLUMN or METRIC=COLUMN" in mmeval("rescore", "run", "--human", "=x", code=2).stderr
     wrong = mmeval("rescore", "run", "--human", "exact_match=labels.jsonl", "-o", "no", code=1).stderr
     assert "For labels in a file: mmeval judge calibrate RUN --human labels.jsonl" in wrong

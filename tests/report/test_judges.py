@@ -126,7 +126,7 @@ def test_a_judge_that_would_name_another_file_is_refused(folder, tmp_path, name)
     info = msgspec.structs.replace(run.info, judging={name: JudgingInfo(settings={})})
     run.folder.write_info(info)
     run.folder.record_checksums()
-    with pytest.raises(RunFolderError, match="cannot be the metric of a judge"):
+    with pytest.raises(RunFolderError, match="cannot name a metric"):
         RunFolder(tmp_path / "copy").read_info()
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ITSELF", "OTHER_SCRIPTS", "PATTERNS", "RATED"]
-
 _JUDGE = r"(?:judge|grader|evaluator|assessor|rater|scorer|llm|ai judge|ai model)s?"
 _ANSWER = r"(?:answer|response|submission|reply|output|caption|solution|description)"
 _BEST = r"(?:full|highest|maximum|maximal|max|top|best|perfect|high|higher|five|ten)(?: possible)?"
