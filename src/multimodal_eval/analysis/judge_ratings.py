@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.columns import Column, column_names, read_column, read_scores
 from multimodal_eval.analysis.compared_systems import ComparedSystems, compared_systems
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.records import ComparedPair, JsonObject
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.bradley_terry import ELO, Comparisons, Ratings, Ties, bradley_terry
@@ -23,7 +24,6 @@ from multimodal_eval.stats.intervals import LEVEL
 __all__ = ["Outcomes", "RatedSystem", "RatingTable", "Scale", "outcomes_of", "rate"]
 
 Scale = Literal["elo", "log"]
-FORMS = ("pairwise", "listwise")
 CENTRE = 1000.0  # of Elo's scale
 _SHOWN = 8  # names in a message
 
@@ -240,7 +240,7 @@ def outcomes_of(runs: Sequence[Run], metric: str | None = None) -> Outcomes:
 
 
 def _judge_of(runs: Sequence[Run]) -> str:
-    names = {name: None for run in runs for name, judge in run.info.config.judges.items() if judge.form in FORMS}
+    names = {name: None for run in runs for name, judge in run.info.config.judges.items() if judge.form in COMPARING}
     if len(names) == 1:
         return next(iter(names))
     if names:

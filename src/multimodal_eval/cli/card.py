@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from multimodal_eval.cli.options import plugin_option, register_plugins
+from multimodal_eval.core.judge_config import PREFIX
 
 
 @click.command()
@@ -26,8 +27,7 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
 
     register_plugins(plugins)
-    if name.startswith("judge:"):
-        from multimodal_eval.run.judging.files import PREFIX
+    if name.startswith(PREFIX):
         from multimodal_eval.run.judging.judge_card import judge_card
 
         click.echo(judge_card(name.removeprefix(PREFIX)), nl=False)

@@ -44,7 +44,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
         if unknown:
             click.echo("\nReplies that are not known yet are in parentheses; the digest is another one.", err=True)
         if has_judges and params["format_"] != "json":
-            _show_questions(plan, source, params["show_request"])
+            _show_questions_about(plan, source, params["show_request"])
         return True
     estimate = estimated(plan, source, generation)
     judged = _judged(plan, source)
@@ -56,29 +56,26 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     return True
 
 
-def shown_questions(data: Any, predictions: Any, params: Params) -> bool:
-    """Show what judges would be asked about answers that exist, if the options ask for it. Returns whether they do."""
+def show_questions(data: Any, predictions: Any, params: Params) -> None:
+    """Show what judges would be asked about answers that exist."""
     from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import planned
 
-    if not params["dry_run"] and params["show_request"] is None:
-        return False
     plan, source = planned(with_judge(settings_of(params), judge_settings(params)), data, predictions)
     if not plan.judges:
         raise click.UsageError("no metric of this run asks a judge, so that nothing would be sent")
     if params["show_request"] is not None:
-        _show_questions(plan, source, params["show_request"])
-        return True
+        _show_questions_about(plan, source, params["show_request"])
+        return
     judged = _judged(plan, source)
     if params["format_"] == "json":
         _print_json(judged.content)
     else:
         for line in (*judged.lines[1:], *_end()):
             click.echo(line)
-    return True
 
 
-def _show_questions(plan: Plan, source: Input, name: str) -> None:
+def _show_questions_about(plan: Plan, source: Input, name: str) -> None:
     from multimodal_eval.generate.shown import show
     from multimodal_eval.run.judging.preview import UNKNOWN_ANSWER, questions_about
 

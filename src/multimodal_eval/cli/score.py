@@ -61,7 +61,6 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     `mmeval generate`, which is scored in its folder.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
-    from multimodal_eval.cli.preview import shown_questions
 
     data, params = opened_task(data, params)
     if (data is None) == (resumed is None):
@@ -78,7 +77,10 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     elif params["media_roots"] and not has_answers:
         raise click.UsageError("--media-root needs --resume; a new run has --image-root")
     refuse_overwrite_alone(params)
-    if resumed is None and not has_answers and shown_questions(data, predictions, params):
+    if resumed is None and not has_answers and (params["dry_run"] or params["show_request"] is not None):
+        from multimodal_eval.cli.preview import show_questions
+
+        show_questions(data, predictions, params)
         return
     with shown_if_partly_scored(params):
         if resumed is not None:

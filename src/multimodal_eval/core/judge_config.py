@@ -9,7 +9,9 @@ import msgspec
 from multimodal_eval.core.generation_config import Detail, GenerationConfig, MediaAs, Parameters, Price
 
 __all__ = [
+    "COMPARING",
     "EFFORT",
+    "PREFIX",
     "UNASKED",
     "Combine",
     "Criterion",
@@ -30,6 +32,8 @@ JudgeForm = Literal[
     "clair",  # how likely a caption describes the same image as the references
     "extract",  # the choice in an answer in which a rule finds none
 ]
+COMPARING: tuple[JudgeForm, ...] = ("pairwise", "listwise")  # forms that compare answers
+PREFIX = "judge:"  # of a metric that is a judge: judge:NAME, judge:FILE.yaml
 Orders = Literal["both", "given", "random"]
 Combine = Literal["mean", "median", "majority"]
 Shown = Literal["question", "media", "references", "choices"]

@@ -20,14 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.judge_config import COMPARING, JudgeConfig
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.lint._injection_patterns import ITSELF, OTHER_SCRIPTS, PATTERNS, RATED
 from multimodal_eval.lint.answers import Doubt
 
 __all__ = ["addresses_judge", "judged_columns", "judged_texts", "mark_injections"]
 
-_COMPARED = ("pairwise", "listwise")
 _TAGS = re.compile("[\U000e0020-\U000e007e]{8,}")  # flags have fewer
 _SPACED = re.compile(r"(?<!\S)\w(?: \w){4,}(?!\S)")
 _SPACES = re.compile(r"[^\S\n]+")
@@ -47,6 +45,8 @@ def addresses_judge(text: str) -> bool:
 
 
 def _is_addressed(view: str) -> bool:
+    from multimodal_eval.lint._injection_patterns import OTHER_SCRIPTS, PATTERNS  # slow to compile, and seldom needed
+
     if any(pattern.search(view) for pattern in PATTERNS) or _rates_itself(view):
         return True
     if not view.isascii() and any(pattern.search(view) for pattern in OTHER_SCRIPTS):
@@ -57,6 +57,8 @@ def _is_addressed(view: str) -> bool:
 
 def _rates_itself(view: str) -> bool:
     """Whether a sentence is about the answer itself and its score."""
+    from multimodal_eval.lint._injection_patterns import ITSELF, RATED
+
     for match in ITSELF.finditer(view):
         before = _ENDS.split(view[max(0, match.start() - _NEAR) : match.start()])[-1]
         after = _ENDS.split(view[match.end() : match.end() + _NEAR])[0]
@@ -94,7 +96,7 @@ def judged_columns(judges: Mapping[str, JudgeConfig]) -> tuple[str, ...] | None:
     """The metadata columns with further answers that judges read; None without judges."""
     if not judges:
         return None
-    return tuple(sorted({judge.baseline for judge in judges.values() if judge.form in _COMPARED}))
+    return tuple(sorted({judge.baseline for judge in judges.values() if judge.form in COMPARING}))
 
 
 def judged_texts(sample: Sample, columns: Sequence[str]) -> list[str]:

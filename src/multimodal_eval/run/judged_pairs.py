@@ -11,7 +11,7 @@ import msgspec
 
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
-from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.core.judge_config import PREFIX, JudgeConfig, JudgeModel
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.data.runs.grants import granted
 from multimodal_eval.data.runs.run import Run
@@ -29,7 +29,7 @@ from multimodal_eval.run.comparisons import (
 )
 from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generated import GeneratedRun
-from multimodal_eval.run.judging.files import PREFIX, read_judge
+from multimodal_eval.run.judging.files import read_judge
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
 from multimodal_eval.run.judging.settings import models_of as named_models
 from multimodal_eval.run.opening import place, removed_on_failure

@@ -20,7 +20,6 @@ from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.part_files import faults_named, part_name, read_table, to_parquet
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of, with_answers
-from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdict_exchanges, verdicts_kind
 from multimodal_eval.run.engine.base import Executor
 from multimodal_eval.run.part import Worker
 
@@ -119,6 +118,8 @@ def _without_damaged_verdicts(folder: RunFolder, info: RunInfo, names: set[str])
 
 def _restore_exchanges(folder: RunFolder, info: RunInfo, names: set[str]) -> None:
     """Replace damaged exchanges by ones without times, and their manifest, if the files can still be read."""
+    from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
+
     if EXCHANGES in names:
         folder.storage.remove(EXCHANGES)
     kinds = {"exchanges": "answers", **{exchanges_kind(name): verdicts_kind(name) for name in info.judging}}
@@ -138,6 +139,8 @@ def _restore_exchanges(folder: RunFolder, info: RunInfo, names: set[str]) -> Non
 def _without_times(replies: pa.Table, first_row: int) -> pa.Table:
     """The exchanges of stored answers or verdicts, as far as these tell."""
     if "judge" in replies.schema.names:
+        from multimodal_eval.judges.verdict_tables import rows_of, verdict_exchanges
+
         return verdict_exchanges(rows_of(replies))
     return exchange_table(first_row, exchanges_of(replies))
 

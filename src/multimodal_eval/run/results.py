@@ -38,7 +38,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.human import notes_on_labels
-from multimodal_eval.run.judging.until import stop_notes
+from multimodal_eval.run.judging.stopped import stop_notes
 from multimodal_eval.run.plan import Plan
 
 SHOWN_REASONS = 5

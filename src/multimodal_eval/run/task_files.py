@@ -16,6 +16,7 @@ import msgspec
 
 from multimodal_eval.core.config import Parameters, RunConfig, StrataConfig, TaskConfig, TaskOrigin
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.judge_config import PREFIX
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
@@ -23,7 +24,7 @@ from multimodal_eval.generate.built_in_prompts import prompts
 from multimodal_eval.run.config import ConfigSource, load_config
 from multimodal_eval.run.config_faults import in_words
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
-from multimodal_eval.run.judging.files import PREFIX, is_file
+from multimodal_eval.run.judging.files import is_file
 
 __all__ = ["OpenedTask", "TaskFile", "is_task_file", "open_task", "with_task"]
 

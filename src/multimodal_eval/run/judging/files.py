@@ -11,18 +11,13 @@ import msgspec
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.generation_config import Parameters
-from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel
+from multimodal_eval.core.judge_config import PREFIX, Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
-from multimodal_eval.generate.template import LONGEST_TEMPLATE
-from multimodal_eval.judges.built_in_judges import judge_text
-from multimodal_eval.judges.settings import check_judge
-from multimodal_eval.judges.template import template_of
 from multimodal_eval.run.config_faults import Sections, in_words
 
-__all__ = ["PREFIX", "is_file", "read_judge", "with_extraction", "with_judges", "with_template"]
+__all__ = ["is_file", "read_judge", "with_extraction", "with_judges", "with_template"]
 
-PREFIX = "judge:"
 _SUFFIXES = (".yaml", ".yml")
 _SECTIONS: Sections = {"$.criteria": Criterion, "$.models": JudgeModel, "$.parameters": Parameters}
 
@@ -47,6 +42,8 @@ def with_judges(config: RunConfig) -> RunConfig:
 
 def _settled(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:
     """Judges that a configuration declares itself, with their names and the texts of their templates."""
+    from multimodal_eval.judges.settings import check_judge
+
     settled = {}
     for name, judge in judges.items():
         if judge.name not in ("", name):
@@ -79,6 +76,9 @@ def read_judge(source: str) -> JudgeConfig:
 
     In the file, `model` may be a single name, and `prompt` is a file beside it.
     """
+    from multimodal_eval.judges.built_in_judges import judge_text
+    from multimodal_eval.judges.settings import check_judge
+
     path = Path(source)
     if is_file(source):
         content = read_yaml(path, "the judge", unique_keys=True)
@@ -101,6 +101,8 @@ def with_template(judge: JudgeConfig, folder: Path) -> JudgeConfig:
     """The judge with the text of its template, which is read only once. Raises ConfigError."""
     if judge.prompt is None or judge.template is not None:
         return judge
+    from multimodal_eval.judges.template import template_of
+
     judge = msgspec.structs.replace(judge, template=_template(folder / judge.prompt))
     template_of(judge)
     return judge
@@ -126,6 +128,8 @@ def _converted(content: Any, source: str) -> JudgeConfig:
 
 
 def _template(path: Path) -> str:
+    from multimodal_eval.generate.template import LONGEST_TEMPLATE
+
     try:
         size = path.stat().st_size
         text = path.read_text(encoding="utf-8") if size <= 4 * LONGEST_TEMPLATE else ""

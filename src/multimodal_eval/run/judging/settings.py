@@ -12,8 +12,6 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.judge_config import EFFORT, JudgeConfig, JudgeModel
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.judges.panel import use_generators
-from multimodal_eval.run.generation.model import as_generator
 from multimodal_eval.run.judging.files import with_extraction
 
 __all__ = ["CHANGEABLE", "Judge", "JudgeSettings", "models_of", "with_effort", "with_judge"]
@@ -97,11 +95,16 @@ def models_of(judges: Sequence[Judge]) -> list[JudgeModel]:
         elif isinstance(judge, str):
             models.append(JudgeModel(model=judge))
         else:
+            from multimodal_eval.run.generation.model import as_generator
+
             generator = as_generator(judge, "judge")
             name = _free(generator.label, known)
             known[name] = generator
             models.append(JudgeModel(model=name))
-    use_generators(known)
+    if known:
+        from multimodal_eval.judges.panel import use_generators
+
+        use_generators(known)
     return models
 
 

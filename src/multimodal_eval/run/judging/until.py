@@ -37,7 +37,7 @@ from multimodal_eval.run.plan import Plan
 from multimodal_eval.stats.betting import confidence_sequence
 from multimodal_eval.stats.intervals import Interval
 
-__all__ = ["PairStopper", "check_order", "check_until", "decided_pairs", "pair_stopper", "stop_notes"]
+__all__ = ["PairStopper", "check_order", "check_until", "decided_pairs", "pair_stopper"]
 
 _FIRST_LOOK, _GROWTH = 20, 1.05  # samples before the first decision, and how much the prefix grows until the next
 _EVEN = 0.5
@@ -246,11 +246,6 @@ class PairStopper:
         """Whether the verdicts for the next decision about a pair are there."""
         return bool(self._due)
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether no further comparison is wanted."""
-        return not self._undecided
-
     def look(self) -> None:
         """Decide about every pair whose verdicts are there."""
         while self._due:
@@ -317,22 +312,3 @@ def _ends(interval: Interval) -> tuple[float, float]:
     assert interval.low is not None
     assert interval.high is not None
     return interval.low, interval.high
-
-
-def stop_notes(info: RunInfo) -> list[str]:
-    """What the results say about judges that could stop early."""
-    return [note for judging in info.judging.values() if judging.pairs for note in _notes(judging)]
-
-
-def _notes(judging: JudgingInfo) -> list[str]:
-    pairs = judging.pairs
-    compared, population = sum(pair.compared for pair in pairs), sum(pair.population for pair in pairs)
-    if not any(pair.is_stopped for pair in pairs):
-        return [f"all {population:,} comparisons were needed"]
-    stopped = sum(pair.is_stopped for pair in pairs)
-    saved = f"{1 - compared / population:.0%} of the comparisons saved"
-    which = f"{stopped} of {len(pairs)} pairs of systems were certain before all samples were compared"
-    return [
-        f"{compared:,} of {population:,} comparisons, {saved}: {which}",
-        "the intervals of the pairs account for the stop; those of the results do not",
-    ]
