@@ -118,6 +118,19 @@ def test_equal_verdicts_leave_nothing_to_control(preferences):
     assert (estimate.value, estimate.is_mean) == (y[0], True)  # a mean: of wins alone, its interval is Wilson's
 
 
+def test_few_pairs_are_fitted_to_the_last_digit():
+    # The rounded likelihood cannot tell the last steps apart: they must be taken nevertheless.
+    wins, difference = np.array([0.5, 0, 1, 1, 1, 0]), np.array([0.0, -2, 1, 2, 2, -3])
+    rates = length_controlled(wins, difference).value, length_controlled(1 - wins, -difference).value
+    assert rates[0] + rates[1] == pytest.approx(1, abs=1e-14)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        count = int(rng.integers(2, 12))
+        wins, difference = rng.choice([0, 0.5, 1], count), rng.integers(-6, 7, count).astype(float)
+        rates = length_controlled(wins, difference).value, length_controlled(1 - wins, -difference).value
+        assert rates[0] + rates[1] == pytest.approx(1, abs=1e-13)
+
+
 def test_equal_lengths_leave_nothing_to_control():
     y = np.array([1.0, 1, 0, 0.5])
     for difference in (0.0, 7.0):

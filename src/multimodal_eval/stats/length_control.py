@@ -130,12 +130,15 @@ def _newton(features: Vector, y: Vector, penalty: float) -> Vector | None:
         if not penalty and float(np.linalg.cond(hessian)) > _FLAT:
             return None
         step = np.linalg.solve(hessian, gradient)
-        size = 1.0
-        while size > _CONVERGED and (new := _loss(features, y, beta + size * step, penalty)) > loss:
-            size /= 2
-        is_done = size <= _CONVERGED or float(gradient @ step) <= _CONVERGED * len(y)
-        if size > _CONVERGED:
-            beta, loss = beta + size * step, new
+        is_done, size = float(gradient @ step) <= _CONVERGED * len(y), 1.0
+        if is_done:  # the last step is so small that the rounded loss cannot tell whether it is good
+            beta = beta + step
+        else:
+            while size > _CONVERGED and (new := _loss(features, y, beta + size * step, penalty)) > loss:
+                size /= 2
+            if size > _CONVERGED:
+                beta, loss = beta + size * step, new
+            is_done = size <= _CONVERGED
         if not penalty and float(np.abs(features @ beta).max()) > _EXTREME:
             return None
         if is_done:
