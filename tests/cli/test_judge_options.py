@@ -169,3 +169,14 @@ def test_the_key_of_a_judge_is_in_no_file(folder, monkeypatch):
     files = [path for path in folder.rglob("*") if path.is_file() and path.name != "leaking.yaml"]
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert not [text for text in texts if KEY in text]
+
+
+def test_a_dry_run_leaves_out_what_the_run_leaves_out(folder, server):
+    # Of three pairs, one has no other answer: it will be unscored, and there are two pairs in two orders.
+    rows = [{"id": f"p{n}", "generated_answer": f"answer {n}", "baseline": "other"} for n in range(3)]
+    del rows[1]["baseline"]
+    Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ("score", "pairs.jsonl", "--metrics", "judge:preference", "--judge", "openai:tiny")
+    shown = mmeval(*command, "--judge-url", server.url, "--dry-run").stdout
+    assert "requests       4" in shown
+    assert not server.requests

@@ -9,8 +9,10 @@ from itertools import islice
 
 import msgspec
 
+from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import MediaError, UnknownNameError
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.scoring import rows_to_score
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.estimate import Estimate
@@ -80,10 +82,9 @@ async def _requests(plan: Plan, metric: AskingMetric, sample: Sample) -> list[Re
 
 def _answered(plan: Plan, source: Input, metric: AskingMetric) -> Iterator[Sample]:
     """The samples that are judged; in the place of an answer that a model has yet to give is a text."""
-    needs_references = "references" in metric.needs
-    for sample in samples_of(plan, source):
+    samples = samples_of(plan, source)
+    while some := list(islice(samples, _TOGETHER)):
         if plan.config.generation is not None:
-            sample = msgspec.structs.replace(sample, generated_answer=UNKNOWN_ANSWER)
-        has_all = sample.generated_answer is not None and (sample.reference_texts or not needs_references)
-        if has_all and sample.error is None:
-            yield sample
+            some = [msgspec.structs.replace(sample, generated_answer=UNKNOWN_ANSWER) for sample in some]
+        for row in rows_to_score(metric, Batch.of(some), plan.config.patterns).tolist():
+            yield some[row]
