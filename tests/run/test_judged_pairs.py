@@ -278,3 +278,24 @@ def test_wrong_calls_are_refused(tmp_path):
         compare_by_judge(run, other, judge=scripted_judge(), metric=JudgeConfig(name="help"))
     with pytest.raises(ConfigError, match="a comparison needs one metric of a judge"):
         compare_by_judge(run, other, judge=scripted_judge(), metric="bleu")
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_the_judge_of_a_python_program_has_its_own_template(tmp_path, is_declared):
+    file = tmp_path / "mine.md"
+    file.write_text("Mine: {{ instruction }} {{ answers[0] }} {{ answers[1] }} {{ reply }}")
+    judge, runs = Counting(), named(tmp_path, parrot=["a", "b"], owl=["c", "d"])
+    if is_declared:
+        config = JudgeConfig(name="mine", form="pairwise", prompt=str(file))
+        run = compare_by_judge(*runs, judge=judge, metric=config, output=tmp_path / "pairs")
+    else:
+        run = compare_by_judge(*runs, judge=judge, prompt=str(file), output=tmp_path / "pairs")
+    assert len(judge.asked) == 4
+    assert all("Mine: " in request.prompt for request in judge.asked)
+    assert Run(run.folder.path).metrics == run.metrics  # run.json has the text of the template
+
+
+def test_a_wrong_setting_is_named_in_words(tmp_path):
+    runs = named(tmp_path, parrot=["a", "b"], owl=["c", "d"])
+    with pytest.raises(ConfigError, match="'preference': `orders` must be 'both' or 'given' or 'random'"):
+        compare_by_judge(*runs, judge=scripted_judge(), orders="twice")

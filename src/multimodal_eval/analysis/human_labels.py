@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -28,9 +27,15 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.stats.intervals import Codes, Vector
 
-__all__ = ["HumanLabels", "check_human", "column_of", "file_labels", "human_columns", "labels_of"]
-
-Value = TypeVar("Value")
+__all__ = [
+    "HumanLabels",
+    "check_human",
+    "column_labels",
+    "column_of",
+    "file_labels",
+    "human_columns",
+    "labels_of",
+]
 
 
 @dataclass(frozen=True)
@@ -195,8 +200,3 @@ def _weight(value: object, sample: str, problems: Problems) -> float:
 
 def _split(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def with_human(human: Mapping[str, str] | str) -> dict[str, str]:
-    """The setting `human` as a mapping: a name alone is the column of all judges."""
-    return {"": human} if isinstance(human, str) else dict(human)

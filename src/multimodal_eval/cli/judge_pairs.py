@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.judge_options import judge_options as model_options
-from multimodal_eval.cli.judge_options import judge_settings
+from multimodal_eval.cli.judge_options import judge_options, judge_settings
 from multimodal_eval.cli.options import (
     Command,
     Params,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 
-def judge_options(command: Command) -> Command:
+def comparing_options(command: Command) -> Command:
     """The judge that compares two answers, and how it is asked."""
     for option in reversed(
         (
@@ -38,7 +37,7 @@ def judge_options(command: Command) -> Command:
                 show_default=True,
                 help="The judge: judge:FILE.yaml with the form pairwise.",
             ),
-            model_options,
+            judge_options,
             click.option(
                 "--orders",
                 type=click.Choice(["both", "given", "random"]),
@@ -54,7 +53,7 @@ def judge_options(command: Command) -> Command:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B]")
 @click.option("--baseline", help="Compare RUN_A with the answers in this file, or in this column, instead of RUN_B.")
-@judge_options
+@comparing_options
 @click.option("--allow-partial", is_flag=True, help="Leave out samples that only one of the runs has.")
 @click.option(
     "-o",
@@ -101,7 +100,8 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
 
 def judge_with(metric: str, params: Params) -> JudgeConfig:
     """The judge with the settings of the command line."""
-    from multimodal_eval.run.judged_pairs import changed, judge_named, with_settings
+    from multimodal_eval.run.judged_pairs import judge_named
+    from multimodal_eval.run.judging.settings import changed, with_settings
 
     settings = {"orders": params["orders"], "skip_identical": params["skip_identical"] or None}
     judge = changed(judge_named(metric), {name: value for name, value in settings.items() if value is not None})

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.judge_pairs import judge_options, judge_with
+from multimodal_eval.cli.judge_pairs import comparing_options, judge_with
 from multimodal_eval.cli.judge_ratings import rating_options, show_ratings
 from multimodal_eval.cli.options import RunLocation, media_root_option, overwrite_option, refuse_overwrite_alone
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN RUN…")
-@judge_options
+@comparing_options
 @click.option(
     "--pairs",
     default="all",

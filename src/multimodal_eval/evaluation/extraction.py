@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from multimodal_eval.evaluation.judge_metric import JudgeMetric
     from multimodal_eval.judges.question import Question, Verdict
 
-__all__ = ["FALLBACK", "ExtractingMetric", "Extraction", "with_extraction"]
+__all__ = ["FALLBACK", "JUDGE", "ExtractingMetric", "Extraction", "with_extraction"]
 
 JUDGE = "judge"
 FALLBACK = Option(

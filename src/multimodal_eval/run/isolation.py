@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.engine.base import Crashed, Executor
-from multimodal_eval.run.part import OpenPart, Suspect, Worker
+from multimodal_eval.run.part import OpenPart, Worker
+from multimodal_eval.run.suspects import Suspect
 
 _WORKING = "working"  # a file that exists while metrics work, and stays if their process dies
 MAX_CRASHING = 20  # samples per part: with more, the samples are unlikely to be the cause

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import ConfigError, did_you_mean
-from multimodal_eval.core.judge_config import PREFIX, JudgeConfig, JudgeModel
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.judge_config import PREFIX, JudgeConfig
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.data.runs.grants import granted
 from multimodal_eval.data.runs.run import Run
@@ -29,24 +29,21 @@ from multimodal_eval.run.comparisons import (
 )
 from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generated import GeneratedRun
-from multimodal_eval.run.judging.files import read_judge
-from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
-from multimodal_eval.run.judging.settings import models_of as named_models
+from multimodal_eval.run.judging.files import read_judge, with_judges
+from multimodal_eval.run.judging.settings import Judge, JudgeSettings, changed, with_settings
 from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan
 from multimodal_eval.run.progress_display import shown
 
 __all__ = [
-    "Judge",
     "JudgedPairs",
     "as_answered",
-    "changed",
     "compare_by_judge",
+    "comparing_judge",
     "comparing_plan",
     "judge_named",
     "judged_pairs",
-    "models_of",
-    "with_settings",
+    "started",
 ]
 
 
@@ -83,13 +80,26 @@ def compare_by_judge(
     `orders`, `repeats` or `question`. With `allow_partial`, samples that only one of the runs has are left out.
     `media_roots` are folders to read media from, if `run` was not made here.
     """
-    config = changed(judge_named(metric) if isinstance(metric, str) else metric, settings)
-    if judge is not None:
-        config = msgspec.structs.replace(config, models=models_of(judge))
+    config = comparing_judge(metric, judge, settings)
     second = None if other is None else as_answered(other)
     pairs = judged_pairs(
         as_answered(run), second, config, baseline=baseline, allow_partial=allow_partial, media_roots=media_roots
     )
+    return started(pairs, output, progress, overwrite=overwrite)
+
+
+def comparing_judge(
+    metric: str | JudgeConfig, judge: Judge | Sequence[Judge] | None, settings: Mapping[str, Any]
+) -> JudgeConfig:
+    """The judge of a comparison with other settings, and with other models if `judge` names some."""
+    config = changed(judge_named(metric) if isinstance(metric, str) else metric, settings)
+    return with_settings(config, JudgeSettings.of(judge))
+
+
+def started(
+    pairs: JudgedPairs, output: Location | None, progress: Progress | bool | None, *, overwrite: bool = False
+) -> Run:
+    """Ask the judge, and return the run of the comparisons."""
     engine = Engine()
     path, scratch = place(output, engine)
     with removed_on_failure(scratch), engine.executor(pairs.plan) as executor, shown(progress) as report:
@@ -138,7 +148,7 @@ def comparing_plan(run: Answered, judge: JudgeConfig, media_roots: Sequence[str 
         allow_outside_images=media.allow_outside_images,
         allow_image_urls=media.allow_image_urls,
     )
-    return make_plan(config)
+    return make_plan(with_judges(config))
 
 
 def judge_named(metric: str) -> JudgeConfig:
@@ -146,27 +156,6 @@ def judge_named(metric: str) -> JudgeConfig:
     if not metric.startswith(PREFIX):
         raise ConfigError(f"a comparison needs one metric of a judge: judge:FILE.yaml. Got {metric!r} instead.")
     return read_judge(metric.removeprefix(PREFIX))
-
-
-def changed(judge: JudgeConfig, settings: dict[str, Any]) -> JudgeConfig:
-    """The judge with other settings."""
-    for name in settings:
-        if name not in JudgeConfig.__struct_fields__:
-            raise ConfigError(f"a judge has no setting {name!r}.{did_you_mean(name, JudgeConfig.__struct_fields__)}")
-    try:
-        return msgspec.convert({**msgspec.to_builtins(judge), **msgspec.to_builtins(settings)}, JudgeConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"the judge {judge.name!r}: {error}") from None
-
-
-def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
-    """The judge with the settings of a command, on top of those of its file."""
-    return with_judge(RunConfig(judges={judge.name: judge}), settings).judges[judge.name]
-
-
-def models_of(judge: Judge | Sequence[Judge]) -> list[JudgeModel]:
-    """The models of a judge. Objects of this program become known by their labels."""
-    return named_models(JudgeSettings.of(judge).models)
 
 
 def as_answered(run: Location | Run | GeneratedRun) -> Answered:

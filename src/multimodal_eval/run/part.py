@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any
@@ -35,6 +35,7 @@ from multimodal_eval.run.grouping import Grouping
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.reading import ReadItem, perform
 from multimodal_eval.run.sample_checks import Refused, checked_part
+from multimodal_eval.run.suspects import Suspect
 
 BATCH = 1024
 States = dict[str, Any]  # corpus statistics by metric, of a type defined by the metric
@@ -68,27 +69,6 @@ class OpenPart:
 
     samples: int
     reason: str
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A range of samples of a part that may crash a metric."""
-
-    part: int
-    metric: str
-    start: int
-    stop: int
-
-    @property
-    def is_single(self) -> bool:
-        """Whether the range has one sample."""
-        return self.stop - self.start == 1
-
-    @property
-    def halves(self) -> list[Suspect]:
-        """The two halves, or the range itself if it has one sample."""
-        middle = (self.start + self.stop) // 2
-        return [self] if self.is_single else [replace(self, stop=middle), replace(self, start=middle)]
 
 
 def unannounced(metric: str) -> None:

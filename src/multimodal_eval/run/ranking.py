@@ -17,21 +17,10 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
 from multimodal_eval.run.comparisons import Answered, ComparisonInput, comparison_samples
-from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generated import GeneratedRun
-from multimodal_eval.run.judged_pairs import (
-    Judge,
-    JudgedPairs,
-    as_answered,
-    changed,
-    comparing_plan,
-    judge_named,
-    models_of,
-)
-from multimodal_eval.run.opening import place, removed_on_failure
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.judged_pairs import JudgedPairs, as_answered, comparing_judge, comparing_plan, started
+from multimodal_eval.run.judging.settings import Judge
 
 __all__ = ["PairChoice", "rank_by_judge", "ranking"]
 
@@ -87,9 +76,7 @@ def rank_by_judge(
     `until`, samples are drawn in a random order, and a pair of runs is compared only until it is certain enough:
     see docs/ratings.md. `judge`, `metric`, `settings` and the other options are as in `compare_by_judge`.
     """
-    config = changed(judge_named(metric) if isinstance(metric, str) else metric, settings)
-    if judge is not None:
-        config = msgspec.structs.replace(config, models=models_of(judge))
+    config = comparing_judge(metric, judge, settings)
     if until is not None:
         config = msgspec.structs.replace(config, until=until)
     compared = ranking(
@@ -100,13 +87,7 @@ def rank_by_judge(
         media_roots=media_roots,
         seed=seed,
     )
-    engine = Engine()
-    path, scratch = place(output, engine)
-    with removed_on_failure(scratch), engine.executor(compared.plan) as executor, shown(progress) as report:
-        folder = execute.start(
-            compared.plan, compared.source, path, executor, report, is_durable=scratch is None, overwrite=overwrite
-        )
-    return Run(folder.reopened(), scratch)
+    return started(compared, output, progress, overwrite=overwrite)
 
 
 def ranking(

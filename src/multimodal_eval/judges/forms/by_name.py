@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeForm
 from multimodal_eval.judges.form import Form
 from multimodal_eval.judges.forms.binary import Binary
@@ -32,7 +32,6 @@ FORMS: dict[JudgeForm, Callable[[JudgeConfig], Form]] = {
 def form_of(config: JudgeConfig) -> Form:
     """The form of a judge. Raises ConfigError if its settings contradict each other."""
     check_judge(config)
-    try:
-        return FORMS[config.form](config)
-    except KeyError:
-        raise ConfigError(f"the form {config.form!r} of the judge {config.name!r} does not exist yet") from None
+    if config.form not in FORMS:  # of a configuration that was made in Python
+        raise UnknownNameError("form of judging", config.form, list(FORMS))
+    return FORMS[config.form](config)

@@ -1,4 +1,4 @@
-"""The answers that a judge compares: which they are, and the order in which they are shown."""
+"""What the forms share that compare answers: which they are, and the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from hashlib import sha256
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.template import PromptError
+from multimodal_eval.judges.fence import fenced
 
-__all__ = ["baseline_of", "baselines_of", "shown_order", "systems_of"]
+__all__ = ["Compared", "baseline_of", "baselines_of", "shown_answers", "shown_order", "systems_of"]
+
+
+class Compared:
+    """What the forms share that compare the answer of a sample with others."""
+
+    bounds: Bounds = (0.0, 1.0)
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self.config = config
+        references = ["references"] if config.require_references else []
+        self.needs: tuple[str, ...] = ("generated_answer", f"metadata.{config.baseline}", *references)
+        self.orders: tuple[int, ...] = (0, 1) if config.orders == "both" else (0,)
 
 
 def baseline_of(config: JudgeConfig, sample: Sample) -> str:
@@ -32,7 +46,7 @@ def baselines_of(config: JudgeConfig, sample: Sample) -> list[str]:
     return list(texts)
 
 
-def shown_order(config: JudgeConfig, sample: Sample, answers: Sequence[str], order: int, *, mixes: bool) -> list[int]:
+def shown_order(sample: Sample, answers: Sequence[str], order: int, *, mixes: bool) -> list[int]:
     """The numbers of the answers in the order in which the judge sees them; order 1 is the reverse of order 0.
 
     With `mixes`, the order is random: by a digest of the group (or the id) of the sample and the text of each answer.
@@ -43,6 +57,11 @@ def shown_order(config: JudgeConfig, sample: Sample, answers: Sequence[str], ord
         place = sample.id if sample.group is None else sample.group
         numbers.sort(key=lambda number: _digest(f"{place}\0{answers[number]}"))
     return numbers[::-1] if order == 1 else numbers
+
+
+def shown_answers(answers: Sequence[str], order: Sequence[int]) -> list[str]:
+    """The answers in their fences, in the order in which the judge sees them."""
+    return [fenced(f"answer-{place}", answers[number]) for place, number in enumerate(order, 1)]
 
 
 def systems_of(sample: Sample, count: int) -> list[str]:

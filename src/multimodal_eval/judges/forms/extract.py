@@ -23,6 +23,7 @@ from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.prompt_texts import drafts_of
 from multimodal_eval.judges.forms.replies import object_in
+from multimodal_eval.judges.forms.schemas import explained, object_schema
 
 __all__ = ["NONE", "Extract", "choices_of"]
 
@@ -64,14 +65,8 @@ class Extract:
 
     def schema(self, sample: Sample) -> JsonObject | None:
         """An object with the name of a choice."""
-        properties: JsonObject = {"reason": {"type": "string"}} if self.config.explain else {}
-        properties["choice"] = {"type": "string", "enum": list(dict.fromkeys([*choices_of(sample), NONE]))}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        choice: JsonObject = {"type": "string", "enum": list(dict.fromkeys([*choices_of(sample), NONE]))}
+        return object_schema(explained(self.config, {"choice": choice}))
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
         """The choice in a reply; None if the answer states none."""

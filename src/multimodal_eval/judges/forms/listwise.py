@@ -10,35 +10,26 @@ from functools import partial
 from statistics import fmean
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
-from multimodal_eval.judges.forms.compared import baselines_of, shown_order, systems_of
+from multimodal_eval.judges.forms.compared import Compared, baselines_of, shown_answers, shown_order, systems_of
 from multimodal_eval.judges.forms.prompt_texts import drafts_of, quotable
 from multimodal_eval.judges.forms.replies import verdict_in
+from multimodal_eval.judges.forms.schemas import explained, object_schema
 
 __all__ = ["Listwise"]
 
 Levels = list[list[int]]  # the best first; numbers in one level are tied
 
 
-class Listwise:
+class Listwise(Compared):
     """A judge that puts several answers in order."""
 
     version = "1"
-
-    def __init__(self, config: JudgeConfig) -> None:
-        self.config = config
-        self.bounds: Bounds = (0.0, 1.0)
-        references = ["references"] if config.require_references else []
-        self.needs: tuple[str, ...] = ("generated_answer", f"metadata.{config.baseline}", *references)
-        self.orders: tuple[int, ...] = (0, 1) if config.orders == "both" else (0,)
 
     def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
         """The instruction, what is shown, and the answers."""
@@ -50,10 +41,7 @@ class Listwise:
             f"Reply with the numbers 1 to {len(answers)}, each once, the best answer first. "
             "Put the numbers of equally good answers into a list."
         )
-        texts = [
-            fenced(f"answer-{place}", answers[number])
-            for place, number in enumerate(self._shown(sample, answers, order), 1)
-        ]
+        texts = shown_answers(answers, self._shown(sample, answers, order))
         reasons = '"reason": "…", ' if self.config.explain else ""
         ending = f'Reply with JSON only, such as: {{{reasons}"ranking": {_example(len(answers))}}}'
         return drafts_of(self.config, sample, instruction, texts, ending)
@@ -61,15 +49,8 @@ class Listwise:
     def schema(self, sample: Sample) -> JsonObject | None:
         """An object with the ranking."""
         number: JsonObject = {"type": "integer", "minimum": 1, "maximum": len(self._answers(sample))}
-        properties: JsonObject = {"reason": {"type": "string"}} if self.config.explain else {}
         levels = {"anyOf": [number, {"type": "array", "items": number}]}
-        properties["ranking"] = {"type": "array", "items": levels}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return object_schema(explained(self.config, {"ranking": {"type": "array", "items": levels}}))
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
         """The ranking by system, the system that was shown first, and the share of the others that are ranked lower."""
@@ -103,7 +84,7 @@ class Listwise:
         return [sample.generated_answer or "", *baselines_of(self.config, sample)]
 
     def _shown(self, sample: Sample, answers: Sequence[str], order: int) -> list[int]:
-        return shown_order(self.config, sample, answers, order, mixes=self.config.orders != "given")
+        return shown_order(sample, answers, order, mixes=self.config.orders != "given")
 
 
 def _example(count: int) -> str:

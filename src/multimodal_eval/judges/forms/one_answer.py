@@ -16,8 +16,9 @@ from multimodal_eval.judges.form import Reading
 from multimodal_eval.judges.forms.probabilities import expected_value
 from multimodal_eval.judges.forms.prompt_texts import drafts_of, quotable
 from multimodal_eval.judges.forms.replies import Reader, Said, verdict_in
+from multimodal_eval.judges.forms.schemas import explained, object_schema
 
-__all__ = ["NO_PROBABILITIES", "OneAnswer"]
+__all__ = ["NO_PROBABILITIES", "OneAnswer", "on_scale"]
 
 NO_PROBABILITIES = "no_probabilities"  # the warning of a sample whose expected score is the number itself
 
@@ -61,8 +62,7 @@ class OneAnswer:
     @property
     def properties(self) -> JsonObject:
         """The fields of a reply, in their order."""
-        reason: JsonObject = {"reason": {"type": "string"}} if self.config.explain else {}
-        return {**reason, **self.fields}
+        return explained(self.config, dict(self.fields))
 
     def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
         """The instruction, what is shown, and the answer."""
@@ -73,12 +73,7 @@ class OneAnswer:
 
     def schema(self, sample: Sample) -> JsonObject | None:
         """An object with the fields."""
-        return {
-            "type": "object",
-            "properties": self.properties,
-            "required": list(self.properties),
-            "additionalProperties": False,
-        }
+        return object_schema(self.properties)
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
         """The fields of a reply; with `expected`, their means by probability as well, if the endpoint tells them."""

@@ -14,20 +14,18 @@ from statistics import fmean
 from typing import Literal
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
-from multimodal_eval.judges.forms.compared import baseline_of, shown_order
+from multimodal_eval.judges.forms.compared import Compared, baseline_of, shown_answers, shown_order
 from multimodal_eval.judges.forms.one_answer import NO_PROBABILITIES
 from multimodal_eval.judges.forms.probabilities import expected_value
 from multimodal_eval.judges.forms.prompt_texts import drafts_of, quotable
 from multimodal_eval.judges.forms.replies import verdict_in
+from multimodal_eval.judges.forms.schemas import explained, object_schema
 
 __all__ = ["LENGTH_CONTROLLED", "Pairwise"]
 
@@ -36,17 +34,10 @@ Choice = Literal["1", "2", "tie"]
 _TIE = 0.5
 
 
-class Pairwise:
+class Pairwise(Compared):
     """A judge that prefers one of two answers, or neither."""
 
     version = "1"
-
-    def __init__(self, config: JudgeConfig) -> None:
-        self.config = config
-        self.bounds: Bounds = (0.0, 1.0)
-        references = ["references"] if config.require_references else []
-        self.needs: tuple[str, ...] = ("generated_answer", f"metadata.{config.baseline}", *references)
-        self.orders: tuple[int, ...] = (0, 1) if config.orders == "both" else (0,)
 
     def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
         """The instruction, what is shown, and the two answers."""
@@ -57,24 +48,15 @@ class Pairwise:
             "Reply with 1 or 2 for the better answer, or with tie if neither is better."
         )
         answers = self._answers(sample)
-        texts = [
-            fenced(f"answer-{place}", answers[number])
-            for place, number in enumerate(self._shown(sample, answers, order), 1)
-        ]
+        texts = shown_answers(answers, self._shown(sample, answers, order))
         reasons = '"reason": "…", ' if self.config.explain else ""
         ending = f'Reply with JSON only: {{{reasons}"verdict": "1" or "2" or "tie"}}'
         return drafts_of(self.config, sample, instruction, texts, ending)
 
     def schema(self, sample: Sample) -> JsonObject | None:
         """An object with the verdict."""
-        properties: JsonObject = {"reason": {"type": "string"}} if self.config.explain else {}
-        properties["verdict"] = {"type": "string", "enum": ["1", "2", "tie"]}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        verdict: JsonObject = {"type": "string", "enum": ["1", "2", "tie"]}
+        return object_schema(explained(self.config, {"verdict": verdict}))
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
         """The verdict, which of the answers was shown first, and the share of the win that the sample's answer has.
@@ -134,7 +116,7 @@ class Pairwise:
         return sample.generated_answer or "", baseline_of(self.config, sample)
 
     def _shown(self, sample: Sample, answers: Sequence[str], order: int) -> list[int]:
-        return shown_order(self.config, sample, answers, order, mixes=self.config.orders == "random")
+        return shown_order(sample, answers, order, mixes=self.config.orders == "random")
 
 
 def _choice(value: object) -> Choice:

@@ -16,10 +16,10 @@ from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
 from multimodal_eval.run.config_faults import Sections, in_words
 
-__all__ = ["is_file", "read_judge", "with_extraction", "with_judges", "with_template"]
+__all__ = ["SECTIONS", "is_file", "read_judge", "with_extraction", "with_judges", "with_template"]
 
 _SUFFIXES = (".yaml", ".yml")
-_SECTIONS: Sections = {"$.criteria": Criterion, "$.models": JudgeModel, "$.parameters": Parameters}
+SECTIONS: Sections = {"$.criteria": Criterion, "$.models": JudgeModel, "$.parameters": Parameters}
 
 
 def with_judges(config: RunConfig) -> RunConfig:
@@ -124,7 +124,7 @@ def _converted(content: Any, source: str) -> JudgeConfig:
     try:
         return msgspec.convert(content, JudgeConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {in_words(str(error), content, JudgeConfig, _SECTIONS)}") from None
+        raise ConfigError(f"{source}: {in_words(str(error), content, JudgeConfig, SECTIONS)}") from None
 
 
 def _template(path: Path) -> str:

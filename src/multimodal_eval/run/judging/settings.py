@@ -12,9 +12,10 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.judge_config import EFFORT, JudgeConfig, JudgeModel
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.run.judging.files import with_extraction
+from multimodal_eval.run.config_faults import in_words
+from multimodal_eval.run.judging.files import SECTIONS, with_extraction
 
-__all__ = ["CHANGEABLE", "Judge", "JudgeSettings", "models_of", "with_effort", "with_judge"]
+__all__ = ["CHANGEABLE", "Judge", "JudgeSettings", "changed", "models_of", "with_effort", "with_judge", "with_settings"]
 
 Judge = str | JudgeModel | Generator | Callable[..., Any]
 # Settings of a judge that change no verdict; they may change while a run is continued.
@@ -57,19 +58,19 @@ def with_judge(config: RunConfig, settings: JudgeSettings | None) -> RunConfig:
             "a judge is named, but no metric of this run asks one. Name such a metric: --metrics judge:NAME, or "
             "judge:FILE.yaml (`mmeval ls judges`)"
         )
-    judges = {name: _changed(each, settings) for name, each in config.judges.items()}
+    judges = {name: with_settings(each, settings) for name, each in config.judges.items()}
     return msgspec.structs.replace(config, judges=judges)
 
 
-def _changed(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
+def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
+    """The judge with the settings of a command, on top of those of its file."""
     models = models_of(settings.models) or judge.models
     models = _each(models, "base_url", settings.addresses, "--judge-url")
     models = _each(models, "key_env", settings.key_envs, "--judge-key-env")
     names = ("repeats", "concurrency", "prices", "budget", "use_cache")
     changes: dict[str, Any] = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
-    if settings.prices is not None:
-        models = [msgspec.structs.replace(model, price=None) for model in models]
-    return msgspec.structs.replace(judge, models=models, **changes)
+    judge = msgspec.structs.replace(judge, models=models, **changes)
+    return judge if settings.prices is None else _without_prices(judge)
 
 
 def _each(models: list[JudgeModel], field: str, values: Sequence[str], option: str) -> list[JudgeModel]:
@@ -128,7 +129,7 @@ def with_effort(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
         return config
     settings = JudgeSettings(addresses=_several(changes.get("base_url")), key_envs=_several(changes.get("key_env")))
     effort = {name: value for name, value in changes.items() if name in EFFORT}
-    judges = {name: _converted(_changed(judge, settings), effort) for name, judge in config.judges.items()}
+    judges = {name: changed(with_settings(judge, settings), effort) for name, judge in config.judges.items()}
     return msgspec.structs.replace(config, judges=judges)
 
 
@@ -136,13 +137,21 @@ def _several(value: str | Sequence[str] | None) -> Sequence[str]:
     return () if value is None else [value] if isinstance(value, str) else value
 
 
-def _converted(judge: JudgeConfig, effort: Mapping[str, Any]) -> JudgeConfig:
+def changed(judge: JudgeConfig, settings: Mapping[str, Any]) -> JudgeConfig:
+    """The judge with other settings. Raises ConfigError. With other prices, the known ones are forgotten."""
+    for name in settings:
+        if name not in JudgeConfig.__struct_fields__:
+            raise ConfigError(f"a judge has no setting {name!r}.{did_you_mean(name, JudgeConfig.__struct_fields__)}")
+    content = {**msgspec.to_builtins(judge), **msgspec.to_builtins(dict(settings))}
+    if "prompt" in settings:
+        content.pop("template", None)  # that of the other prompt
     try:
-        changed = msgspec.convert({**msgspec.to_builtins(judge), **effort}, JudgeConfig)
+        judge = msgspec.convert(content, JudgeConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the judge {judge.name!r}: {error}") from None
-    if "prices" not in effort:
-        return changed
-    return msgspec.structs.replace(
-        changed, models=[msgspec.structs.replace(model, price=None) for model in changed.models]
-    )
+        fault = in_words(str(error), content, JudgeConfig, SECTIONS)
+        raise ConfigError(f"the judge {judge.name!r}: {fault}") from None
+    return _without_prices(judge) if "prices" in settings else judge
+
+
+def _without_prices(judge: JudgeConfig) -> JudgeConfig:
+    return msgspec.structs.replace(judge, models=[msgspec.structs.replace(model, price=None) for model in judge.models])
