@@ -11,6 +11,7 @@ from multimodal_eval import Sample, evaluate, generate
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError
 from multimodal_eval.run.comparisons import (
     Answered,
+    ComparisonInput,
     answered,
     comparison_samples,
     pairs_of_systems,
@@ -52,6 +53,14 @@ def test_a_pair_has_the_answers_and_names_of_both_systems(runs):
         "baseline_system": "owl",
         "sample": "s3",
     }
+
+
+def test_pairs_are_made_whenever_they_are_read(runs):
+    pairs = comparison_samples(runs, [(0, 1)])
+    assert list(pairs) == list(pairs)
+    source = ComparisonInput(pairs, runs)
+    assert list(source.joined()) == list(pairs)
+    assert list(source.places()) == [(None, number, f"s{number - 1}") for number in range(1, 5)]
 
 
 def test_several_pairs_of_runs_follow_each_other(runs):
@@ -101,6 +110,16 @@ def test_different_data_are_refused(tmp_path, field, value):
     second = run_of(tmp_path / "b", [Sample("1", generated_answer="y", **{**fields, field: value})])
     with pytest.raises(InputError, match=f"`{field}` is not the same in a and in b"):
         list(comparison_samples([first, second], [(0, 1)]))
+
+
+def test_all_differences_are_counted_and_some_are_listed(tmp_path):
+    runs = [
+        run_of(tmp_path / name, [sample(number, "x", metadata={}, choices=[name, "z"]) for number in range(150)])
+        for name in "ab"
+    ]
+    with pytest.raises(InputError) as raised:
+        comparison_samples(runs, [(0, 1)])
+    assert (len(raised.value.problems), raised.value.total) == (100, 150)
 
 
 def test_a_run_without_any_images_can_be_compared(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import Column, column_names, read_column, read_scores
+from multimodal_eval.analysis.columns import Column, column_names, read_column
 from multimodal_eval.analysis.compared_systems import ComparedSystems, compared_systems
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.judge_config import COMPARING
@@ -220,23 +221,31 @@ def outcomes_of(runs: Sequence[Run], metric: str | None = None) -> Outcomes:
     for label, signature in others:
         if signature != first[1]:
             raise ConfigError(f"{name} is {first[1]} in {first[0]}, but {signature} in {label}")
-    rows = [row for run in runs for row in _rows_of(run, name)]
-    scored = [row for row in rows if row.share is not None]
-    if not scored:
-        raise ConfigError(f"{name} has no verdict on any of the {len(rows):,} comparisons")
-    pairs = [pair for row in scored for pair in row.pairs()]
-    names = list(dict.fromkeys(name for row in rows for name in row.systems.all))
-    codes = {name: number for number, name in enumerate(names)}
+    codes: dict[str, int] = {}  # of the systems
     clusters: dict[str, int] = {}
+    numbers = {each: array("q") for each in ("first", "second", "cluster")}
+    shares, ties = array("d"), array("d")
+    samples = unscored = 0
+    for row in (row for run in runs for row in _rows_of(run, name)):
+        samples += 1
+        for system in row.systems.all:
+            codes.setdefault(system, len(codes))
+        if row.share is None:
+            unscored += 1
+            continue
+        for pair in row.pairs():
+            numbers["first"].append(codes[pair.first])
+            numbers["second"].append(codes[pair.second])
+            numbers["cluster"].append(clusters.setdefault(pair.cluster, len(clusters)))
+            shares.append(pair.share)
+            ties.append(pair.tie)
+    if unscored == samples:
+        raise ConfigError(f"{name} has no verdict on any of the {samples:,} comparisons")
+    columns = {each: np.array(values, np.int64) for each, values in numbers.items()}
     comparisons = Comparisons(
-        np.array([codes[pair.first] for pair in pairs], np.int64),
-        np.array([codes[pair.second] for pair in pairs], np.int64),
-        np.array([pair.share for pair in pairs], np.float64),
-        len(names),
-        np.array([pair.tie for pair in pairs], np.float64),
-        np.array([clusters.setdefault(pair.cluster, len(clusters)) for pair in pairs], np.int64),
+        columns["first"], columns["second"], np.array(shares), len(codes), np.array(ties), columns["cluster"]
     )
-    return Outcomes(name, first[1], names, comparisons, len(rows), len(rows) - len(scored))
+    return Outcomes(name, first[1], list(codes), comparisons, samples, unscored)
 
 
 def _judge_of(runs: Sequence[Run]) -> str:
@@ -301,14 +310,21 @@ def _rows_of(run: Run, metric: str) -> Iterator[_Row]:
     stored = column_names(run.folder, parts)
     column = read_column(run.folder, parts, stored, metric, run.info.bounds_of(metric))
     ties = _ties(column)
-    details = f"{metric}:details"
-    texts = read_scores(run.folder, parts, [details]).column(details).to_pylist()
+    details = _details(run, metric)
     for number, systems in enumerate(compared_systems(run.folder, parts)):
         share = float(column.values[number]) if column.scored[number] else None
         rankings: list[list[list[str]]] = []
+        text = next(details)
         if len(systems.others) > 1 and share is not None:
-            rankings = _rankings(run, metric, systems, texts[number])
+            rankings = _rankings(run, metric, systems, text)
         yield _Row(systems, share, float(ties[number]), rankings)
+
+
+def _details(run: Run, metric: str) -> Iterator[str | None]:
+    """The details of all scores, read part by part."""
+    name = f"{metric}:details"
+    for part in range(len(run.info.parts)):
+        yield from run.folder.read_part("scores", part, [name]).column(name).to_pylist()
 
 
 def _rankings(run: Run, metric: str, systems: ComparedSystems, details: str | None) -> list[list[list[str]]]:

@@ -6,8 +6,9 @@ media and references are those of the first run, and must be the same in all run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,10 +30,12 @@ from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_batch
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run.generation.parts_left import resuming
 
 __all__ = [
     "Answered",
     "ComparisonInput",
+    "MadeSamples",
     "System",
     "answered",
     "comparison_samples",
@@ -48,7 +51,7 @@ _SHARED = ("question", "choices", "references", "expected_answer", "caption", "i
 _ANSWER = ("generated_answer", "error")
 _OWN_FIELDS = ("generated_answer", "perplexity", "logprobs", "boxes", "epoch", "error")  # of one system's answer
 _TEXTS = ("expected_answer", "caption")  # fields that can be a baseline
-_SHOWN_IDS = 3
+_LISTED = 100  # problems in a message
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,19 @@ def answered(location: Location) -> Answered:
     info = folder.read_info()
     if info.state in ("reading", "generating"):
         raise RunFolderError(
-            f"{folder.label} does not have all answers yet. "
-            f"Continue it first with: mmeval {info.command} --resume {folder.label}"
+            f"{folder.label} does not have all answers yet. Continue it first with: {resuming(folder, info)}"
         )
     return Answered(folder, info)
+
+
+@dataclass(frozen=True)
+class MadeSamples:
+    """Samples that are made whenever they are read, because all of them may be too many for the memory."""
+
+    make: Callable[[], Iterator[Sample]]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self.make()
 
 
 @dataclass(frozen=True)
@@ -144,7 +156,7 @@ def comparison_samples(
     *,
     names: Sequence[str] | None = None,
     allow_partial: bool = False,
-) -> Iterator[Sample]:
+) -> MadeSamples:
     """A sample for each question and each pair of runs, by their numbers; all pairs of a question follow each other.
 
     `generated_answer` is the answer of the first run of the pair, `metadata["baseline"]` that of the second;
@@ -163,7 +175,7 @@ def comparison_samples(
 
 def pairs_of_systems(
     run: Answered, systems: Sequence[System], pairs: Sequence[tuple[int, int]], *, allow_partial: bool = False
-) -> Iterator[Sample]:
+) -> MadeSamples:
     """The samples of `comparison_samples`, for systems that need not be runs; `run` has the questions."""
     ids = _read(run, ("id",)).column("id")
     kept = _shared_rows(ids, [system.ids for system in systems]) if allow_partial else np.arange(len(ids))
@@ -175,7 +187,7 @@ def pairs_of_systems(
         rows = [_positions(shared, column) for column in columns]
     else:
         rows = rows_by_id([shared, *columns], [run.folder.name, *(system.name for system in systems)])[1:]
-    return _samples(run, systems, pairs, kept, rows)
+    return MadeSamples(partial(_samples, run, systems, pairs, kept, rows))
 
 
 def _samples(
@@ -263,40 +275,50 @@ def _refuse_other_data(runs: Sequence[Answered], names: Sequence[str], *, allow_
         rows_by_id(ids, names)
     first = _hashes(runs[0])
     problems: list[Problem] = []
+    total = 0
     for run, name, others in zip(runs[1:], names[1:], ids[1:], strict=True):
         kept = _shared_rows(ids[0], [others])
         rows = _positions(ids[0].take(integers(kept)), others)
         hashes = _hashes(run)
-        for column in first.keys() & hashes.keys():
+        for column in (column for column in first if column in hashes):
             differing = kept[np.flatnonzero(first[column][kept] != hashes[column][rows])]
+            total += len(differing)
             problems += [
                 Problem(code="DIFFERENT", message=f"`{column}` is not the same in {names[0]} and in {name}", id=each)
-                for each in ids[0].take(integers(differing)).to_pylist()
+                for each in ids[0].take(integers(differing[: _LISTED - len(problems)])).to_pylist()
             ]
     if problems:
-        raise InputError(problems[:100], len(problems))
+        raise InputError(problems, total)
 
 
 def _hashes(run: Answered) -> dict[str, Codes]:
     """For each column that has a value, hashes of the values, valid only within this process."""
-    hashes: dict[str, list[int]] = {}
+    hashes: dict[str, list[Codes]] = {}  # by parts
     schema = run.folder.part_schema("samples", 0).names
     columns = [name for name in schema if name.removesuffix("_bytes") in _SHARED]
     for part in range(len(run.info.parts)):
         table = run.folder.read_part("samples", part, columns)
         for name in columns:
-            values = hashes.setdefault(name, [])
-            values += (hash(tuple(each) if isinstance(each, list) else each) for each in table.column(name).to_pylist())
-    nothing = hash(None)
-    return {name: np.array(each, np.int64) for name, each in hashes.items() if any(value != nothing for value in each)}
+            values = (hash(tuple(each) if isinstance(each, list) else each) for each in table.column(name).to_pylist())
+            hashes.setdefault(name, []).append(np.fromiter(values, np.int64, len(table)))
+    whole = {name: np.concatenate(each) for name, each in hashes.items()}
+    return {name: values for name, values in whole.items() if (values != hash(None)).any()}
 
 
 class ComparisonInput(JoinedInput):
     """Samples of comparisons. run.json lists the runs and files that are compared."""
 
-    def __init__(self, samples: Sequence[Sample], runs: Sequence[Answered], files: Sequence[Path] = ()) -> None:
-        super().__init__(list(samples), files)
-        self.runs = list(runs)
+    def __init__(self, samples: MadeSamples, runs: Sequence[Answered], files: Sequence[Path] = ()) -> None:
+        super().__init__([], files)
+        self.samples, self.runs = samples, list(runs)
+
+    def joined(self) -> Iterator[Sample]:
+        """The samples."""
+        return iter(self.samples)
+
+    def places(self) -> Iterator[tuple[None, int, str]]:
+        """(None, number, id) of every sample, for messages about samples that were read before."""
+        return ((None, number, sample.id) for number, sample in enumerate(self.samples, 1))
 
     def describe(self) -> list[InputFile]:
         """The runs, each with the digest of its description, and the files."""

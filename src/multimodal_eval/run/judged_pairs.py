@@ -128,12 +128,12 @@ def judged_pairs(
         other = answered(str(baseline))
     if other is not None:
         samples = comparison_samples([run, other], [(0, 1)], allow_partial=allow_partial)
-        return JudgedPairs(plan, ComparisonInput(list(samples), [run, other]))
+        return JudgedPairs(plan, ComparisonInput(samples, [run, other]))
     files = [Path(str(baseline))] if Path(str(baseline)).is_file() else []
     system = system_of_file(files[0]) if files else system_of_column(run, str(baseline))
     systems = [system_of_run(run, run.folder.name), system]
     samples = pairs_of_systems(run, systems, [(0, 1)], allow_partial=allow_partial)
-    return JudgedPairs(plan, ComparisonInput(list(samples), [run], files))
+    return JudgedPairs(plan, ComparisonInput(samples, [run], files))
 
 
 def comparing_plan(run: Answered, judge: JudgeConfig, media_roots: Sequence[str | Path] = ()) -> Plan:

@@ -17,7 +17,7 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.comparisons import Answered, ComparisonInput, comparison_samples
+from multimodal_eval.run.comparisons import Answered, ComparisonInput, MadeSamples, comparison_samples
 from multimodal_eval.run.generated import GeneratedRun
 from multimodal_eval.run.judged_pairs import JudgedPairs, as_answered, comparing_judge, comparing_plan, started
 from multimodal_eval.run.judging.settings import Judge
@@ -107,13 +107,13 @@ def ranking(
     plan = comparing_plan(runs[0], judge, media_roots)
     plan = replace(plan, config=msgspec.structs.replace(plan.config, seed=seed))  # of the order, if they may stop early
     samples = comparison_samples(runs, choice.pairs(len(runs)), allow_partial=allow_partial)
-    chosen = [sample for block in _by_sample(samples) for sample in choice.chosen(list(block), seed)]
-    return JudgedPairs(plan, ComparisonInput(chosen, runs))
 
+    def chosen() -> Iterator[Sample]:
+        """The comparisons of each sample, which follow each other."""
+        for _, block in groupby(samples, key=lambda sample: sample.metadata["sample"]):
+            yield from choice.chosen(list(block), seed)
 
-def _by_sample(samples: Iterator[Sample]) -> Iterator[Iterator[Sample]]:
-    """The comparisons of each sample, which follow each other."""
-    return (block for _, block in groupby(samples, key=lambda sample: sample.metadata["sample"]))
+    return JudgedPairs(plan, ComparisonInput(MadeSamples(chosen), runs))
 
 
 def _digest(text: str) -> bytes:

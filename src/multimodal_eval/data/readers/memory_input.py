@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -83,8 +84,12 @@ class JoinedInput(MemoryInput):
         """The samples unchanged; the notes about the files go into `summary`."""
         return map(SamplePart, parts_of(self._samples(summary, limit), most))
 
+    def joined(self) -> Iterator[Sample]:
+        """All samples."""
+        return iter(self._joined)
+
     def _samples(self, summary: Summary, limit: int | None) -> Iterator[Sample]:
-        for sample in self._joined[:limit]:
+        for sample in islice(self.joined(), limit):
             summary.samples += 1
             summary.blank_answers += sample.generated_answer is not None and not sample.generated_answer.strip()
             summary.fields.update(name for name in FIELDS if getattr(sample, name) is not None)
