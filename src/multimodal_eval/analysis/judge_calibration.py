@@ -13,6 +13,7 @@ from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.calibrated import estimate_by_labels, label_notes
 from multimodal_eval.analysis.columns import cluster_codes, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
+from multimodal_eval.analysis.rates import rate_of
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.judge_records import Calibration, CurvePoint, Rate
 from multimodal_eval.core.metric import Bounds
@@ -143,12 +144,9 @@ class _Pairs:
 
     def _rate(self, rows: Mask) -> Rate:
         equal = (self.judge == self.human)[rows].astype(np.float64)
-        if not len(equal):
-            return Rate(count=0, total=0, value=None, low=None, high=None)
-        share = self._mean_of(equal, rows)
-        return Rate(count=int(equal.sum()), total=len(equal), value=share.value, low=share.low, high=share.high)
+        return rate_of(equal, None if self.clusters is None else self.clusters[rows])
 
-    def _mean_of(self, values: Vector, rows: Mask | Codes) -> Interval:
+    def _mean_of(self, values: Vector, rows: Codes) -> Interval:
         clusters = None if self.clusters is None else self.clusters[rows]
         return interval(mean_estimate(Rows(values)), clusters, values=values)
 

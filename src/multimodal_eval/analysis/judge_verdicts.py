@@ -25,14 +25,14 @@ from multimodal_eval.judges.verdict_tables import Judged, rows_of, verdicts_kind
 from multimodal_eval.lint.injection import addresses_judge, judged_columns, judged_texts
 from multimodal_eval.stats.intervals import Codes, Vector
 
-__all__ = ["Orders", "StoredVerdicts", "stored_verdicts"]
+__all__ = ["COMPARED", "OrderEffects", "StoredVerdicts", "stored_verdicts"]
 
 VALUED = ("scale", "binary", "rubric", "pairwise", "listwise", "clair")  # forms whose verdicts are values
 COMPARED = "pairwise"
 
 
 @dataclass(slots=True)
-class Orders:
+class OrderEffects:
     """What the order of two answers changes: one entry per pair that is judged in both orders, or per verdict."""
 
     rows: list[int] = field(default_factory=list)  # the samples of the pairs
@@ -65,7 +65,7 @@ class StoredVerdicts:
     questions: int
     unreadable: Mapping[tuple[int, str], int]  # (model, why) -> verdicts
     failed: Mapping[tuple[int, str], int]  # (model, status) -> questions
-    orders: Orders
+    orders: OrderEffects
     injections: int  # judged samples with an answer that addresses the judge
     systems: frozenset[str]  # whose answers are compared, by the metadata of the samples
 
@@ -123,7 +123,7 @@ class _Reader:
         self.questions = 0
         self.unreadable: Counter[tuple[int, str]] = Counter()
         self.failed: Counter[tuple[int, str]] = Counter()
-        self.orders = Orders()
+        self.orders = OrderEffects()
         self.injections = 0
         self.systems: set[str] = set()
         self._columns = judged_columns({config.name: config}) or ()

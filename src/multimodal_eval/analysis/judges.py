@@ -14,6 +14,7 @@ import numpy as np
 from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.analysis.judge_verdicts import COMPARED, StoredVerdicts, stored_verdicts
+from multimodal_eval.analysis.rates import rate_of
 from multimodal_eval.core.judge_records import (
     Agreement,
     Flips,
@@ -106,19 +107,11 @@ def _of_model(counts: Mapping[tuple[int, str], int], number: int) -> int:
     return sum(count for (model, _), count in counts.items() if model == number)
 
 
-def _rate(hits: Vector, clusters: Codes | None) -> Rate:
-    """The share of hits with Wilson's interval, clustered if units belong together."""
-    if not len(hits):
-        return Rate(count=0, total=0, value=None, low=None, high=None)
-    estimate = interval(mean_estimate(Rows(hits)), clusters, values=hits)
-    return Rate(count=int(hits.sum()), total=len(hits), value=estimate.value, low=estimate.low, high=estimate.high)
-
-
 def _rate_of(hits: list[bool], rows: list[int], verdicts: StoredVerdicts) -> Rate:
     """The share of hits among those on samples with a score."""
     of = np.array(rows, np.int64)
     scored = ~np.isnan(verdicts.scores[of])
-    return _rate(np.array(hits, np.float64)[scored], verdicts.clusters(of[scored]))
+    return rate_of(np.array(hits, np.float64)[scored], verdicts.clusters(of[scored]))
 
 
 def _figure(estimate: Estimate, clusters: Codes | None, values: Vector | None = None) -> Figure:
@@ -150,7 +143,7 @@ def _length(verdicts: StoredVerdicts) -> Length | None:
     longer = ((wins > _HALF) == (difference > 0))[decided].astype(np.float64)
     controlled = length_controlled(wins, difference)
     return Length(
-        longer_wins=_rate(longer, verdicts.clusters(rows[decided])),
+        longer_wins=rate_of(longer, verdicts.clusters(rows[decided])),
         effect=_effect(wins, difference, clusters),
         win_rate=_figure(mean_estimate(Rows(wins)), clusters, wins),
         controlled=_figure(controlled, clusters, wins),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from multimodal_eval.analysis.averaging import figure_of
 from multimodal_eval.analysis.columns import cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import Figure, MetricEntry
@@ -75,7 +76,7 @@ def preference_of(run: Run, metric: str, *, rounds: int = ROUNDS, seed: int = 0)
         ties=int((shares == 0.5).sum()),
         losses=int((shares < 0.5).sum()),
         identical=identical,
-        win_rate=_figure(entry),
+        win_rate=figure_of(entry),
         length_controlled=entry.parts.get("length_controlled"),
         flips=entry.parts.get("flip"),
         first=entry.parts.get("first"),
@@ -83,10 +84,6 @@ def preference_of(run: Run, metric: str, *, rounds: int = ROUNDS, seed: int = 0)
         better=_better(entry, p_value, system, baseline),
         failures=_failures(run, metric),
     )
-
-
-def _figure(entry: MetricEntry) -> Figure:
-    return Figure(value=entry.value, stderr=entry.stderr, low=entry.low, high=entry.high, method=entry.method)
 
 
 def _better(entry: MetricEntry, p_value: float | None, system: str, baseline: str) -> str | None:

@@ -82,6 +82,13 @@ def test_no_request_is_sent_for_a_run_of_somebody_else(sent, state):
         assert not server.requests
 
 
+def test_a_judge_without_a_model_is_refused_in_words(sent):
+    edited(sent, lambda content: content["config"]["judges"]["good"].pop("models"))
+    RunFolder(sent).storage.remove("verdicts")
+    with pytest.raises(ConfigError, match="the judge 'good' has no model"):
+        resume(sent, progress=False)
+
+
 def test_answers_of_somebody_else_are_not_sent_to_their_judge(tmp_path):
     data = [{"id": "a", "question": "?", "references": ["x"]}]
     generate(data, model=lambda request: "x", task="vqa", output=tmp_path / "made", progress=False)

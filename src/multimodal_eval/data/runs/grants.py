@@ -90,8 +90,8 @@ def foreign_judges(folder: RunFolder, info: RunInfo, config: RunConfig) -> set[s
     """The metrics of a configuration whose judges only somebody else's run names, and not the user."""
     if is_own(folder, info):
         return set()
-    stored = info.config.judges
-    return {name for name, judge in config.judges.items() if name in stored and judge.models == stored[name].models}
+    stored = {name: judge.models for name, judge in info.config.judges.items() if judge.models}
+    return {name for name, judge in config.judges.items() if name in stored and judge.models == stored[name]}
 
 
 def refuse_judging(folder: RunFolder, judges: Mapping[str, JudgeConfig]) -> None:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -204,7 +205,7 @@ class _Step:
                 self._refuse_open()
 
     @property
-    def _journal(self) -> Any:
+    def _journal(self) -> Path:
         return self.folder.path / journal_of(self.metric.name)
 
     def _read_journal(self) -> None:

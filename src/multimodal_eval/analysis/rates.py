@@ -1,0 +1,17 @@
+"""How often something is so, with an interval."""
+
+from __future__ import annotations
+
+from multimodal_eval.core.judge_records import Rate
+from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.stats.intervals import Codes, Vector, interval
+
+__all__ = ["rate_of"]
+
+
+def rate_of(hits: Vector, clusters: Codes | None) -> Rate:
+    """The share of hits, which are 1 and 0, with Wilson's interval; clustered if units belong together."""
+    if not len(hits):
+        return Rate(count=0, total=0, value=None, low=None, high=None)
+    share = interval(mean_estimate(Rows(hits)), clusters, values=hits)
+    return Rate(count=int(hits.sum()), total=len(hits), value=share.value, low=share.low, high=share.high)
