@@ -28,6 +28,7 @@ def _faults(config: JudgeConfig) -> Iterator[str]:
     if config.form != "rubric" and config.criteria:
         yield f"only a rubric has `criteria`. Write `form: rubric` instead of {config.form!r}"
     yield from _criteria_faults(config)
+    yield from _panel_faults(config)
     if config.combine == "majority" and config.expected:
         yield "`combine: majority` counts equal verdicts, and expected scores are hardly ever equal. Use mean or median"
 
@@ -52,3 +53,15 @@ def _criteria_faults(config: JudgeConfig) -> Iterator[str]:
             yield from _scale_faults(f"criteria.{name}.scale", criterion.scale)
     if config.criteria and not sum(criterion.weight for criterion in config.criteria) > 0:
         yield "no criterion has a `weight` above 0"
+
+
+def _panel_faults(config: JudgeConfig) -> Iterator[str]:
+    """Models that the signature and the cache cannot tell apart: neither knows addresses."""
+    names = [(model.model, model.revision) for model in config.models]
+    for name, revision in dict.fromkeys(names):
+        if names.count((name, revision)) > 1:
+            yield (
+                f"the model {name!r} is in the panel twice. To ask one model several times, use `repeats` "
+                "(--judge-repeats). If two servers have different models with this name, write a `revision` for each "
+                "into the judge's file"
+            )

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
 from multimodal_eval import JudgeModel, evaluate, resume
@@ -239,6 +240,18 @@ def test_a_judge_without_a_metric_is_refused():
 def test_a_judge_without_a_model_is_refused():
     with pytest.raises(ConfigError, match=r"has no model\. Name one with --judge"):
         evaluate(rows(3), metrics=[judge()], progress=False)
+
+
+def test_two_models_that_the_cache_cannot_tell_apart_are_refused():
+    """The address is not part of the cache's key: each would get the replies of the other."""
+    with judge_server() as server, judge_server() as other:
+        models = [JudgeModel(model="openai:tiny", base_url=each.url) for each in (server, other)]
+        with pytest.raises(ConfigError, match="'openai:tiny' is in the panel twice"):
+            evaluate(rows(3), metrics=[judge()], judge=models, progress=False)
+        assert not server.requests + other.requests
+        named = [msgspec.structs.replace(model, revision=name) for model, name in zip(models, "ab", strict=True)]
+        evaluate(rows(3), metrics=[judge()], judge=named, progress=False)
+        assert server.requests == other.requests == 3
 
 
 def test_a_judge_that_no_metric_names_is_refused():

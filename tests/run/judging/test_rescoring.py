@@ -87,7 +87,7 @@ def asking(**settings: Any) -> dict[str, object]:
         {"template": "{{ answer }}"},
         {"models": [JudgeModel(model="openai:tiny", revision="2")]},
         {"models": [JudgeModel(model="openai:other")]},
-        {"models": [JudgeModel(model="openai:tiny"), JudgeModel(model="openai:tiny")]},
+        {"models": [JudgeModel(model="openai:tiny"), JudgeModel(model="openai:tiny", revision="2")]},
     ],
 )
 def test_what_changes_a_request_is_known(settings):
