@@ -143,8 +143,7 @@ def resume(
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         return Run(location)
     if info.state in ("scoring", "done") and judges_again(folder, info):  # damaged verdicts: before they are removed
-        judges = info.config.judges
-        refuse_judging(folder, {name: judges[name] for name in foreign_judges(folder, info, info.config)})
+        _refuse_foreign_judges(folder, info)
     plan = resumed_plan(location, plugins, media_roots)
     old = None if info.rescored_from is None else Run(info.rescored_from)
     if not plan.names:
@@ -175,10 +174,16 @@ def _with_judging(
         return plan
     if not judges_again(folder, info):
         raise ConfigError(f"{folder.label} asks no judge any more: {', '.join(changes)} would change nothing")
+    _refuse_foreign_judges(folder, info)  # before anything is stored
     config = with_effort(info.config, changes)
     rewrite(folder, info, msgspec.structs.replace(info, config=config))
     judges = with_effort(plan.config, changes).judges
     return make_plan(msgspec.structs.replace(plan.config, judges=judges))
+
+
+def _refuse_foreign_judges(folder: RunFolder, info: RunInfo) -> None:
+    judges = info.config.judges
+    refuse_judging(folder, {name: judges[name] for name in foreign_judges(folder, info, info.config)})
 
 
 def continue_in(

@@ -188,7 +188,7 @@ def score_generated(
         )
         refuse_missing_fields(execute.planned_for(worker, info), folder, info)
         rewrite(folder, stored, info)
-        refused = foreign_judges(folder, stored, plan.config)
+        refused = foreign_judges(folder, stored, plan.config) - plan.chosen
         execute.score_answers(worker, info, executor, report, refused)
     return Run(folder)
 

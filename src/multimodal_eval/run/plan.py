@@ -43,6 +43,7 @@ class Plan:
     composite: bool
     notes: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()  # metrics beside the task's composite, computed only if the samples have references
+    chosen: frozenset[str] = frozenset()  # judges whose models the user names, and not only the run that is rescored
 
     def without_extras(self) -> Plan:
         """The plan for samples that have no references."""

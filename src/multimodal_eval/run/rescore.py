@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -107,7 +108,8 @@ def rescoring_plan(
     if "metrics" in changes or "metrics" not in inherited:
         inherited.pop("presets", None)
         inherited.pop("headline", None)  # the new metrics may not have it
-    judges = merged_judges(inherited.pop("judges", {}), changes.pop("judges", {}))
+    judges_changed = changes.pop("judges", {})
+    judges = merged_judges(inherited.pop("judges", {}), judges_changed)
     names = metric_names(overlaid({**inherited, **changes}))
     read_by_rule = {name for name, options in changes.get("options", {}).items() if options.get("fallback") == "none"}
     changes["judges"] = {name: judge for name, judge in judges.items() if name in names and name not in read_by_rule}
@@ -123,7 +125,9 @@ def rescoring_plan(
     with missing_plugins_explained(old.folder, old.info):
         plan = make_plan(settings, stored=old.info.signatures)
     refuse_other_definitions(old.folder, old.info, plan)
-    return plan
+    names_all = judging is not None and bool(judging.models)
+    chosen = settings.judges if names_all else [name for name, each in judges_changed.items() if each.get("models")]
+    return dataclasses.replace(plan, chosen=frozenset(chosen))
 
 
 def carry_over(
@@ -182,7 +186,7 @@ def continue_carrying(
         refuse_columns(old, plan)
         _take_files(old, plan, folder, reusable)
         refused = foreign_judges(old.folder, old.info, plan.config) | foreign_judges(folder, info, plan.config)
-        info = execute.judge_and_fit(worker, info, executor, progress, refused)
+        info = execute.judge_and_fit(worker, info, executor, progress, refused - plan.chosen)
     else:
         execute.refuse_changed(worker, info)
         _refuse_unavailable(plan, reusable)

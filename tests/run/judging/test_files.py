@@ -78,7 +78,10 @@ def test_the_template_of_a_judge_in_a_configuration_is_read_once(written, tmp_pa
         ("scale: [1, 5.5]", "`scale[1]` must be a whole number. Got 5.5 instead."),
         ("scale: [5, 1]", "`scale` must be the lowest and the highest number, such as [1, 5]. Got [5, 1] instead."),
         ("scale: [0, 5000]", "`scale` must not have more than 1,000 values"),
-        ("models: [openai:m, openai:n, openai:m]", "the model 'openai:m' is in the panel twice. To ask one model several"),
+        (
+            "models: [openai:m, openai:n, openai:m]",
+            "the model 'openai:m' is in the panel twice. To ask one model several",
+        ),
         ("form: rubric", "a rubric needs `criteria`: a list with a `name` and a `question` each"),
         ("criteria: [{name: a, question: b}]", "only a rubric has `criteria`. Write `form: rubric` instead of 'scale'"),
         ("form: rubric\ncriteria: [{name: reason, question: b}]", "'reason' cannot name a criterion"),

@@ -107,6 +107,40 @@ def test_nothing_is_asked_for_a_run_of_somebody_else(tmp_path):
         assert server.requests == SAMPLES
 
 
+def test_the_judge_of_a_foreign_run_is_asked_if_the_user_names_it(tmp_path):
+    folder, foreign = tmp_path / "run", tmp_path / "foreign"
+    with judge_server() as server:
+        evaluate(rows(), metrics=[judge(server, use_cache=False)], output=folder, progress=False)
+        folder.rename(foreign)
+        server.counts.clear()
+        model = JudgeModel(model="openai:tiny", base_url=server.url)
+        question = {"judges": {"good": {"question": "Why?", "use_cache": False, "use_probe": False}}}
+        rescore(foreign, question, judge=model, progress=False)
+        assert server.requests == SAMPLES
+        declared = {"judges": {"good": {**question["judges"]["good"], "models": [{"model": "openai:tiny"}]}}}
+        declared["judges"]["good"]["models"][0]["base_url"] = server.url
+        rescore(foreign, declared, progress=False)
+        assert server.requests == 2 * SAMPLES
+        with pytest.raises(RunFolderError, match=r"`mmeval rescore` or `mmeval score` with --judge"):
+            rescore(foreign, question, progress=False)
+        assert server.requests == 2 * SAMPLES
+
+
+def test_a_foreign_run_is_not_changed_before_its_judge_is_refused(tmp_path):
+    folder, foreign = tmp_path / "run", tmp_path / "foreign"
+    with judge_server() as server:
+        server.behaviour = Behaviour(script=failing(7))
+        with pytest.raises(OpenSamplesError):
+            evaluate(rows(), metrics=[judge(server, retries=0)], output=folder, progress=False)
+        folder.rename(foreign)
+        server.counts.clear()
+        before = (foreign / "run.json").read_bytes()
+        with pytest.raises(RunFolderError, match=f"good would send requests to {server.url},"):
+            resume(foreign, judging={"base_url": "http://localhost:1/v1"}, progress=False)
+        assert (foreign / "run.json").read_bytes() == before
+        assert not server.requests
+
+
 def test_an_old_file_is_not_read_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("good.yaml").write_text("model: python:x\nscale: [0, 10]\n")

@@ -100,8 +100,8 @@ def refuse_judging(folder: RunFolder, judges: Mapping[str, JudgeConfig]) -> None
         model = judge.models[0]
         raise RunFolderError(
             f"{name} would send requests to {model.base_url or model.model}, and only a run names that judge which is "
-            f"not in the list of runs that you made on this machine ({folder.label}). Name a judge of your choice: "
-            "--judge PROVIDER:NAME"
+            f"not in the list of runs that you made on this machine ({folder.label}). Make a new run with a judge of "
+            "your choice: `mmeval rescore` or `mmeval score` with --judge PROVIDER:NAME"
         )
 
 
