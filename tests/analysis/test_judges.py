@@ -126,6 +126,24 @@ def test_flips_by_hand():
     assert flips.flips.high == pytest.approx(0.699358, abs=2e-6)
 
 
+def test_pairs_without_a_flip_say_that_the_place_does_not_matter():
+    """10 pairs of 100 flip to the first place. A sign test of 10 flips has p = 2 / 2^10; verdicts alone say nothing."""
+    pairs = [pair(number, f"answer {number:02}", f"another{number:02}") for number in range(100)]
+    flips = {"j": lambda name, _, order: {"verdict": "1" if int(name) < 10 or order == 0 else "2"}}
+    known = judges_of(judged(pairs, flips, form="pairwise")).metrics["quality"]
+    first = known.flips.first
+    assert (first.count, first.total, first.value) == (110, 200, 0.55)
+    # A flip is 2 * .45 above the mean of its two verdicts, another pair 2 * .05 below it:
+    # SE^2 = 100/99 * (10 * .9^2 + 90 * .1^2) / 200^2 = .000227273, n = .55 * .45 / SE^2 = 1089, t(99) = 1.984217.
+    # Centre (.55 + t^2/2n) / (1 + t^2/n) = .549820, half width t sqrt(.2475/n + t^2/4n^2) / (1 + t^2/n) = .029860
+    assert first.low == pytest.approx(0.519960, abs=2e-6)
+    assert first.high == pytest.approx(0.579680, abs=2e-6)
+    assert known.warnings == [
+        "the judge prefers the answer that is shown first: 55.0 % of 200 decided verdicts "
+        "(95 % interval 52.0 to 58.0 %)"
+    ]
+
+
 def test_length_by_hand():
     length = judges_of(judged(PAIRS, {"j": by_plan}, form="pairwise")).metrics["quality"].length
     # Only p1 is decided: the longer answer wins. The others are ties.

@@ -31,7 +31,7 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.judges.families import shared_families
 from multimodal_eval.stats.alpha import krippendorff_alpha
-from multimodal_eval.stats.intervals import Codes, Vector, interval
+from multimodal_eval.stats.intervals import Codes, Vector, interval, wilson_interval
 from multimodal_eval.stats.length_control import fit_length_model, length_controlled, length_effect
 from multimodal_eval.stats.variance_parts import variance_parts
 
@@ -107,11 +107,11 @@ def _of_model(counts: Mapping[tuple[int, str], int], number: int) -> int:
     return sum(count for (model, _), count in counts.items() if model == number)
 
 
-def _rate_of(hits: list[bool], rows: list[int], verdicts: StoredVerdicts) -> Rate:
+def _rate_of(hits: list[bool], rows: list[int], verdicts: StoredVerdicts, *, is_limited: bool = True) -> Rate:
     """The share of hits among those on samples with a score."""
     of = np.array(rows, np.int64)
     scored = ~np.isnan(verdicts.scores[of])
-    return rate_of(np.array(hits, np.float64)[scored], verdicts.clusters(of[scored]))
+    return rate_of(np.array(hits, np.float64)[scored], verdicts.clusters(of[scored]), is_limited=is_limited)
 
 
 def _figure(estimate: Estimate, clusters: Codes | None, values: Vector | None = None) -> Figure:
@@ -125,10 +125,12 @@ def _flips(verdicts: StoredVerdicts) -> Flips | None:
     orders = verdicts.orders
     if verdicts.config.form != COMPARED:
         return None
+    # Without a flip, one of the two verdicts on a pair is for each place: together they vary less than two others.
+    is_balanced = bool(orders.rows)
     return Flips(
         flips=_rate_of(orders.flips, orders.rows, verdicts),
         disagreements=_rate_of(orders.disagreements, orders.rows, verdicts),
-        first=_rate_of(orders.first, orders.decided_rows, verdicts),
+        first=_rate_of(orders.first, orders.decided_rows, verdicts, is_limited=not is_balanced),
     )
 
 

@@ -9,9 +9,12 @@ from multimodal_eval.stats.intervals import Codes, Vector, interval
 __all__ = ["rate_of"]
 
 
-def rate_of(hits: Vector, clusters: Codes | None) -> Rate:
-    """The share of hits, which are 1 and 0, with Wilson's interval; clustered if units belong together."""
+def rate_of(hits: Vector, clusters: Codes | None, *, is_limited: bool = True) -> Rate:
+    """The share of hits, which are 1 and 0, with Wilson's interval; clustered if units belong together.
+
+    `is_limited` is as in `wilson_interval`.
+    """
     if not len(hits):
         return Rate(count=0, total=0, value=None, low=None, high=None)
-    share = interval(mean_estimate(Rows(hits)), clusters, values=hits)
+    share = wilson_interval(mean_estimate(Rows(hits)), clusters, is_limited=is_limited)
     return Rate(count=int(hits.sum()), total=len(hits), value=share.value, low=share.low, high=share.high)

@@ -92,13 +92,16 @@ def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float =
     return Interval(estimate.value, error, estimate.value - half, estimate.value + half, method)
 
 
-def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
+def wilson_interval(
+    estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL, *, is_limited: bool = True
+) -> Interval:
     """Wilson's score interval for a share p of n:
 
         ( p + z^2/2n ± z sqrt( p(1-p)/n + z^2/4n^2 ) ) / ( 1 + z^2/n )
 
     With clusters, n is the effective number of samples p(1-p) / SE^2, at most the number of samples (the number of
-    clusters if all have the same share), and z is the t quantile with C - 1 degrees of freedom.
+    clusters if all have the same share), and z is the t quantile with C - 1 degrees of freedom. With
+    `is_limited=False`, n may be greater: for samples of a cluster that balance each other.
     """
     from multimodal_eval.stats.special import ndtri, stdtrit
 
@@ -111,7 +114,8 @@ def wilson_interval(estimate: Estimate, clusters: Codes | None = None, level: fl
         z, n = float(ndtri((1 + level) / 2)), float(count)
     else:
         z = float(stdtrit(count - 1, (1 + level) / 2))
-        n = min(p * (1 - p) / error**2, len(estimate.influence)) if error > ROUNDING else float(count)
+        n = p * (1 - p) / error**2 if error > ROUNDING else float(count)
+        n = min(n, len(estimate.influence)) if is_limited else n
     low, high = wilson_bounds(p, n, z)
     return Interval(p, error, low, high, f"{level:.0%} Wilson interval, {_units(count, clusters)}")
 
