@@ -9,6 +9,7 @@ from html import unescape
 import msgspec
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.judge_records import Calibration, CurvePoint, JudgeFindings
@@ -128,6 +129,29 @@ def test_a_judge_that_would_name_another_file_is_refused(folder, tmp_path, name)
     run.folder.record_checksums()
     with pytest.raises(RunFolderError, match="cannot name a metric"):
         RunFolder(tmp_path / "copy").read_info()
+
+
+def test_a_calibrated_score_is_beside_that_of_the_metric(tmp_path):
+    """Also for a metric without a judge, which has no section of its own."""
+    rows = [
+        {"id": str(n), "generated_answer": "yes" if n % 3 else "no", "references": ["yes"], "rating": n % 2}
+        for n in range(60)
+    ]
+    for row in rows[40:]:
+        row["rating"] = None
+    run = evaluate(
+        rows, metrics=["exact_match"], human={"exact_match": "rating"}, output=tmp_path / "labelled", progress=False
+    )
+    score = run.calibrated("exact_match")
+    shown = f"{score.value:.4f}", f"{score.low:.4f} … {score.high:.4f}"
+    text = text_of(page_of([run]))
+    assert f"Calibrated by 40 human labels: {shown[0]} , 95 % interval {shown[1]}" in text
+    assert f"calibrated by human labels {shown[0]} mean {shown[1]} {score.stderr:.4f} 40 labels" in text
+    assert score.signature in text
+    with client(tmp_path) as viewer:
+        text = text_of(viewer.get("/run/labelled").text)
+    assert f"calibrated by human labels {shown[0]} mean {score.stderr:.4f} {shown[1]}" in text
+    assert "40 labels" in text
 
 
 # The calibrated score: its claim, and the curve in the coordinates of the drawing.
