@@ -123,6 +123,17 @@ def test_runs_are_rated_together_and_share_clusters(tmp_path):
         assert alone[name].stderr == pytest.approx(system.stderr)
 
 
+def test_a_comparison_does_not_count_twice(tmp_path, ranked):
+    runs = runs_of(tmp_path, QUALITIES, 20)
+    whole = rank_by_judge(runs, judge=fair_judge, output=tmp_path / "whole", progress=False)
+    mirrored = rank_by_judge([runs[2], runs[1]], judge=fair_judge, output=tmp_path / "part", progress=False)
+    message = r"whole and \S+part both compare finch with parrot on the sample '\S+', which would count twice"
+    with pytest.raises(ConfigError, match=message):
+        rate([whole, mirrored])
+    with pytest.raises(ConfigError, match="would count twice"):
+        rate([ranked, ranked])
+
+
 def test_other_judges_are_not_mixed(tmp_path):
     runs = runs_of(tmp_path, {"owl": 1.0, "finch": 1.0}, 10)
     first = rank_by_judge(runs, judge=fair_judge, output=tmp_path / "x", progress=False)

@@ -18,6 +18,7 @@ BASELINE = "baseline"  # the name of the other system if the samples do not name
 class _Names(msgspec.Struct):
     system: object = None
     baseline_system: object = None
+    sample: object = None
 
 
 _DECODER = msgspec.json.Decoder(_Names)
@@ -31,6 +32,7 @@ class ComparedSystems:
     system: str
     others: tuple[str, ...]
     cluster: str
+    sample: str  # that the systems have answered; several comparisons may be about the same
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -61,7 +63,8 @@ def _systems(sample: str, group: str | None, names: _Names, run: str) -> Compare
         raise _problem(sample, "`system` and `baseline_system` must be names of systems", [system, others])
     if len(set(texts)) < len(texts):
         raise _problem(sample, "a system is compared with itself", texts)
-    return ComparedSystems(texts[0], tuple(texts[1:]), sample if group is None else group)
+    original = names.sample if isinstance(names.sample, str) else sample
+    return ComparedSystems(texts[0], tuple(texts[1:]), sample if group is None else group, original)
 
 
 def _problem(sample: str, message: str, got: object) -> InputError:

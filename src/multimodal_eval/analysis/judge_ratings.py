@@ -226,13 +226,16 @@ def outcomes_of(runs: Sequence[Run], metric: str | None = None) -> Outcomes:
     numbers = {each: array("q") for each in ("first", "second", "cluster")}
     shares, ties = array("d"), array("d")
     samples = unscored = 0
-    for row in (row for run in runs for row in _rows_of(run, name)):
+    seen: dict[tuple[str, str, str], int] = {}  # sample and two systems -> the run that compares them
+    for number, row in ((number, row) for number, run in enumerate(runs) for row in _rows_of(run, name)):
         samples += 1
         for system in row.systems.all:
             codes.setdefault(system, len(codes))
         if row.share is None:
             unscored += 1
             continue
+        if len(runs) > 1:
+            _refuse_repeated(row, number, [run.folder.label for run in runs], seen)
         for pair in row.pairs():
             numbers["first"].append(codes[pair.first])
             numbers["second"].append(codes[pair.second])
@@ -246,6 +249,19 @@ def outcomes_of(runs: Sequence[Run], metric: str | None = None) -> Outcomes:
         columns["first"], columns["second"], np.array(shares), len(codes), np.array(ties), columns["cluster"]
     )
     return Outcomes(name, first[1], list(codes), comparisons, samples, unscored)
+
+
+def _refuse_repeated(
+    row: _Row, number: int, labels: Sequence[str], seen: dict[tuple[str, str, str], int]
+) -> None:
+    """Refuse a comparison that two runs have: it would count twice."""
+    for pair in combinations(sorted(row.systems.all), 2):
+        other = seen.setdefault((row.systems.sample, *pair), number)
+        if other != number:
+            raise ConfigError(
+                f"{labels[other]} and {labels[number]} both compare {pair[0]} with {pair[1]} on the sample "
+                f"{row.systems.sample!r}, which would count twice. Leave out one of the runs"
+            )
 
 
 def _judge_of(runs: Sequence[Run]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multimodal_eval.core.judge_records import Rate
 from multimodal_eval.core.score import Rows, mean_estimate
-from multimodal_eval.stats.intervals import Codes, Vector, interval
+from multimodal_eval.stats.intervals import Codes, Vector, wilson_interval
 
 __all__ = ["rate_of"]
 
