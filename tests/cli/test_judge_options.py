@@ -140,6 +140,18 @@ def test_a_dry_run_tells_the_questions_and_their_cost(folder, server):
     assert content["judges"]["good"][0]["requests"] == N
 
 
+def test_a_dry_run_counts_only_the_samples_that_are_judged(folder, server):
+    rows = [json.loads(line) for line in Path("data.jsonl").read_text().splitlines()]
+    for row in rows[:4]:
+        row["baseline"] = "another answer"
+    rows[0] |= {"generated_answer": None, "error": "timed out"}
+    Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judge = ("--metrics", "judge:preference", "--judge", "openai:tiny", "--judge-url", server.url)
+    assert "requests       6" in mmeval("score", "pairs.jsonl", *judge, "--dry-run").stdout  # 3 pairs in both orders
+    mmeval("score", "pairs.jsonl", *judge, "-o", "run")
+    assert load_run("run").info.judging["preference"].statuses == {"ok": 6}
+
+
 def test_the_question_about_one_sample_is_shown(folder, server):
     judge = ("--judge", "openai:tiny", "--judge-url", server.url)
     shown = mmeval(*SCORE, *judge, "--show-request", "s7").stdout
