@@ -52,6 +52,11 @@ def test_only_known_metrics_are_suggested():
     assert metric_advice("spice", ["bleu"]) == "SPICE is not here: it needs a scene graph parser in Java."
 
 
+def test_the_file_of_a_judge_needs_its_prefix():
+    message = "Did you mean 'judge:sub/good.yaml', a judge that this file declares?"
+    assert metric_advice("sub/good.yaml", ["bleu"]) == message
+
+
 def test_other_kinds_of_names_are_not_metrics():
     assert "SPICE" not in str(UnknownNameError("task", "spice", ["captioning"]))
     assert "Did you mean 'captioning'?" in str(UnknownNameError("task", "CAPTIONING", ["captioning"]))

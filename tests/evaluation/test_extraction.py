@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from multimodal_eval import Sample, evaluate, rescore
+from multimodal_eval.analysis.judges import findings
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
@@ -15,6 +16,8 @@ from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import use_generators
+from multimodal_eval.report.judges import claim_of
+from multimodal_eval.report.remarks import warnings
 from multimodal_eval.run.judging.settings import JudgeSettings, with_judge
 
 # What the answers mean, to the judge of these tests.
@@ -66,6 +69,15 @@ SAMPLES = [
     question(6, "   "),
     question(7, None, error="timeout"),
 ]
+
+
+def test_a_judge_that_only_reads_does_not_make_the_score_its_own(reader):
+    run = evaluate(SAMPLES, metrics=["multiple_choice"], judges={"multiple_choice": judged()})
+    assert not any("measures what the judge says" in line for line in warnings(run))
+    known = findings(run).metrics["multiple_choice"]
+    assert claim_of("multiple_choice", known) == (
+        "multiple_choice: the judge only reads answers in which the rule finds nothing, and decides nothing else"
+    )
 
 
 def test_only_what_the_rule_cannot_read_is_asked_and_counted(reader):

@@ -136,6 +136,8 @@ def metric_advice(name: str, known: Collection[str]) -> str | None:
     if bare in _JUDGES:
         judge, about = _JUDGES[bare]
         return f"Did you mean {judge!r} ({about})? It asks a model: --judge PROVIDER:NAME."
+    if name.endswith((".yaml", ".yml")):
+        return f"Did you mean 'judge:{name}', a judge that this file declares?"
     if bare in _NOT_HERE:
         published, nearest, reason = _NOT_HERE[bare]
         near = " or ".join(repr(metric) for metric in nearest if metric in known)

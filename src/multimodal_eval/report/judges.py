@@ -106,6 +106,8 @@ def claim_of(metric: str, known: JudgeFindings) -> str:
     """What the score says: what people would say if there are labels, else what the judge says."""
     calibration = known.calibration
     if calibration is None or calibration.corrected.value is None:
+        if known.form == "extract":
+            return f"{metric}: the judge only reads answers in which the rule finds nothing, and decides nothing else"
         return measures_the_judge([metric])
     corrected = calibration.corrected
     between = "" if corrected.low is None else f" (95 % interval {number(corrected.low)} to {number(corrected.high)})"

@@ -28,8 +28,10 @@ def warnings(run: Run) -> list[str]:
 
 
 def _measures_its_judge(run: Run, name: str) -> bool:
-    """Whether a metric has scores of a judge that no human labels correct."""
+    """Whether a metric has scores of a judge that no human labels correct. One that only reads answers gives none."""
     entry = run.entries.get(name)
+    if run.info.config.judges[name].form == "extract":
+        return False
     return entry is not None and entry.value is not None and entry.calibrated is None
 
 
