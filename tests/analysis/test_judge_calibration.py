@@ -132,3 +132,18 @@ def test_unequal_probabilities_weight_the_mean_of_the_labels():
     result = calibration_of(evaluate(records, metrics=["exact_match"], human={"exact_match": "rating"}), "exact_match")
     assert result.human.value == pytest.approx((2 + 1) / (2 + 4 + 1))  # labels count 1 / probability
     assert any("not drawn equally" in note for note in result.notes)
+
+
+def test_equal_probabilities_change_nothing():
+    """A plan that draws uniformly writes a weight as well."""
+    records = [
+        {"id": str(n), "generated_answer": "yes" if n % 3 else "no", "references": ["yes"], "rating": label}
+        for n, label in enumerate([1, 0, 1, 1, 0, 1, None, None])
+    ]
+    weighted = [{**row, "human_weight": None if row["rating"] is None else 0.75} for row in records]
+    plain, same = (
+        calibration_of(evaluate(rows, metrics=["exact_match"], human={"exact_match": "rating"}), "exact_match")
+        for rows in (records, weighted)
+    )
+    assert same.notes == plain.notes
+    assert same.human == plain.human

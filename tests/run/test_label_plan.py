@@ -160,6 +160,8 @@ def test_the_command(run, tmp_path):
     assert "without the judge" in shown
     assert "One more label is as good as" in shown
     assert max(len(line) for line in shown.splitlines()) <= 100
+    shown = mmeval("judge", "plan", str(run.path), "--labels", "5").stdout
+    assert "5 samples would be drawn. Write them into a file with -o FILE" in shown
     content = json.loads(mmeval("judge", "plan", str(run.path), "--labels", "5", "--format", "json").stdout)
     assert (content["drawn"], content["known"]) == (5, 0)
     refused = mmeval("judge", "plan", str(run.path), code=1)

@@ -72,10 +72,11 @@ def _calibration(
     labelled = ~np.isnan(human)
     codes = None if clusters is None else clusters[labelled]
     pairs = _Pairs(judge[labelled], human[labelled], codes, bounds)
-    if labels.probability is None:
+    chances = np.ones(1) if labels.probability is None else labels.probability[labelled]
+    if (chances == chances[0]).all():
         people = _mean(human[labelled], codes)
     else:
-        people = _weighted_mean(human[labelled], 1 / labels.probability[labelled], codes)
+        people = _weighted_mean(human[labelled], 1 / chances, codes)
         notes = [*notes, "agreement and the curve are of the labelled samples alone, which were not drawn equally"]
     binary = pairs.is_binary and bool(np.isin(judge, (0.0, 1.0)).all())
     rate: Figure | None = None

@@ -251,9 +251,7 @@ def outcomes_of(runs: Sequence[Run], metric: str | None = None) -> Outcomes:
     return Outcomes(name, first[1], list(codes), comparisons, samples, unscored)
 
 
-def _refuse_repeated(
-    row: _Row, number: int, labels: Sequence[str], seen: dict[tuple[str, str, str], int]
-) -> None:
+def _refuse_repeated(row: _Row, number: int, labels: Sequence[str], seen: dict[tuple[str, str, str], int]) -> None:
     """Refuse a comparison that two runs have: it would count twice."""
     for pair in combinations(sorted(row.systems.all), 2):
         other = seen.setdefault((row.systems.sample, *pair), number)

@@ -31,7 +31,7 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.judges.families import shared_families
 from multimodal_eval.stats.alpha import krippendorff_alpha
-from multimodal_eval.stats.intervals import Codes, Vector, interval, wilson_interval
+from multimodal_eval.stats.intervals import Codes, Vector, interval
 from multimodal_eval.stats.length_control import fit_length_model, length_controlled, length_effect
 from multimodal_eval.stats.variance_parts import variance_parts
 

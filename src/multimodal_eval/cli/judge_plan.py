@@ -84,3 +84,5 @@ def _show(content: LabelPlan, output: Path | None, width: float | None) -> None:
     if output is not None:
         out.print(f"{content.drawn:,} samples to label: {as_text(str(output))}", soft_wrap=True)
         out.print("Then: mmeval judge calibrate RUN --human FILE", markup=False)
+    else:
+        out.print(f"{content.drawn:,} samples would be drawn. Write them into a file with -o FILE", soft_wrap=True)
