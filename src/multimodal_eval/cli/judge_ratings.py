@@ -93,7 +93,7 @@ def show_board(board: RatingTable) -> None:
     elif board.pairs:
         out.print(f"{len(board.pairs):,} pairs of systems: --format json shows them", soft_wrap=True)
     if board.skipped:
-        share = f"{board.skipped:,} of {board.samples:,} comparisons ({board.skipped / board.samples:.0%})"
+        share = f"{board.skipped:,} of {board.samples:,} comparisons ({100 * board.skipped / board.samples:.0f} %)"
         out.print(f"{share} were not needed", soft_wrap=True)
     if board.unscored:
         out.print(warning(f"{board.unscored:,} of {board.samples:,} comparisons have no verdict"), soft_wrap=True)
