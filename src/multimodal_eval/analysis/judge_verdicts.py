@@ -25,10 +25,10 @@ from multimodal_eval.judges.verdict_tables import Judged, rows_of, verdicts_kind
 from multimodal_eval.lint.injection import addresses_judge, judged_columns, judged_texts
 from multimodal_eval.stats.intervals import Codes, Vector
 
-__all__ = ["COMPARED", "OrderEffects", "StoredVerdicts", "stored_verdicts"]
+__all__ = ["PAIRWISE", "OrderEffects", "StoredVerdicts", "stored_verdicts"]
 
 VALUED = ("scale", "binary", "rubric", "pairwise", "listwise", "clair")  # forms whose verdicts are values
-COMPARED = "pairwise"
+PAIRWISE = "pairwise"
 
 
 @dataclass(slots=True)
@@ -165,13 +165,13 @@ class _Reader:
             return
         score = self.form.value(sample, readings)
         self.values[row, judge, repeat - 1] = np.nan if score.value is None else score.value
-        if form == COMPARED:
+        if form == PAIRWISE:
             self.orders.add(row, readings, score)
 
     def _see(self, row: int, sample: Sample) -> None:
         """Note what is compared."""
         metadata = sample.metadata
-        if self.form.config.form == COMPARED and isinstance(other := metadata.get(self.form.config.baseline), str):
+        if self.form.config.form == PAIRWISE and isinstance(other := metadata.get(self.form.config.baseline), str):
             self.lengths[row] = len(sample.generated_answer or "") - len(other)
         others = metadata.get("baseline_system")
         for name in (metadata.get("system"), *(others if isinstance(others, list) else [others])):

@@ -13,7 +13,7 @@ import numpy as np
 
 from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.judge_calibration import calibration_of
-from multimodal_eval.analysis.judge_verdicts import COMPARED, StoredVerdicts, stored_verdicts
+from multimodal_eval.analysis.judge_verdicts import PAIRWISE, StoredVerdicts, stored_verdicts
 from multimodal_eval.analysis.rates import rate_of
 from multimodal_eval.core.judge_records import (
     Agreement,
@@ -76,7 +76,7 @@ def _findings(run: Run, metric: str) -> JudgeFindings:
         failed=_most_common(_summed(verdicts.failed)),
         injections=verdicts.injections,
         flips=_flips(verdicts),
-        length=_length(verdicts) if config.form == COMPARED else None,
+        length=_length(verdicts) if config.form == PAIRWISE else None,
         panel=_panel(verdicts) if len(config.models) > 1 else [],
         agreement=list(_agreement(verdicts, run.info.seed)),
         variance=_variance(verdicts),
@@ -123,7 +123,7 @@ def _figure(estimate: Estimate, clusters: Codes | None, values: Vector | None = 
 
 def _flips(verdicts: StoredVerdicts) -> Flips | None:
     orders = verdicts.orders
-    if verdicts.config.form != COMPARED:
+    if verdicts.config.form != PAIRWISE:
         return None
     # Without a flip, one of the two verdicts on a pair is for each place: together they vary less than two others.
     is_balanced = bool(orders.rows)
@@ -203,7 +203,7 @@ def _level(verdicts: StoredVerdicts) -> Level:
     config = verdicts.config
     if config.expected:
         return "interval"
-    if config.form in ("binary", COMPARED):
+    if config.form in ("binary", PAIRWISE):
         return "nominal"
     return "ordinal" if config.form == "scale" else "interval"
 
