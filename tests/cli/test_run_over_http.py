@@ -54,6 +54,18 @@ def test_a_model_that_the_server_does_not_have(data):
     assert "--resume" not in done.stderr  # nothing was answered, and nothing is kept
 
 
+def test_a_sample_that_moderation_flags_does_not_stop_the_run(data):
+    flagged = Reply(status=403, raw=b'{"error": {"message": "The input was flagged by moderation"}}')
+
+    def moderated(body, earlier):
+        return flagged if user_text(body).endswith("long") else scripted(body, earlier)
+
+    with Server(Behaviour(script=moderated, retry_after="0")) as server:
+        done = run(data, server)
+    assert "answers of openai:tiny: 2 ok, 1 filtered" in done.stdout
+    assert "HTTP 403: The input was flagged by moderation" in done.stdout
+
+
 def test_no_server(data):
     with Server(Behaviour()) as server:
         url = server.url

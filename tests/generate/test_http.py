@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
 import shutil
 import ssl
 import subprocess
@@ -20,6 +21,7 @@ from multimodal_eval.generate import http
 from multimodal_eval.generate.http import HttpClient, excerpt, retry_after
 from multimodal_eval.generate.protocol import (
     EndpointError,
+    FilteredError,
     MalformedReplyError,
     RateLimitError,
     RejectedError,
@@ -139,6 +141,64 @@ def test_every_status_has_its_error(status, body, kind, words):
     failure = failing(saying(status, body, Location="/elsewhere"))
     assert type(failure) is kind
     assert words in str(failure)
+
+
+AZURE = {
+    "error": {
+        "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+        "type": None,
+        "param": "prompt",
+        "code": "content_filter",
+        "status": 400,
+        "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate": {"filtered": True}}},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, AZURE),
+        (400, {"error": {"message": "Your request was rejected.", "code": "content_policy_violation"}}),
+        (403, {"error": {"message": "no", "type": "content_filter"}}),
+        (200, AZURE),
+        (200, {"error": {"message": "The input was flagged by moderation", "code": 403}}),
+    ],
+)
+def test_a_content_filter_is_known_by_its_code(status, error):
+    assert type(failing(saying(status, json.dumps(error).encode()))) is FilteredError
+
+
+def test_a_message_that_only_mentions_moderation_is_about_the_request():
+    body = b'{"error":{"message":"unknown parameter: moderation","code":"invalid_request"}}'
+    assert type(failing(saying(400, body))) is RejectedError
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [("The input was flagged by moderation", FilteredError), ("not for this image", RejectedError)],
+)
+def test_a_403_is_about_one_request_once_the_key_has_worked(message, kind):
+    refusal = Reply(status=403, raw=json.dumps({"error": {"message": message}}).encode())
+    asking = client()
+    behaviour = Behaviour(script=lambda body, earlier: Reply("fine") if earlier == 1 else refusal)
+    with Server(behaviour) as server:
+        with pytest.raises(EndpointError, match="does not accept the key"):
+            posted(server, asking)
+        posted(server, asking)
+        with pytest.raises(kind) as raised:
+            posted(server, asking)
+    assert type(raised.value) is kind
+    assert str(raised.value) == f"HTTP 403: {message}"
+
+
+def test_a_401_is_about_the_key_also_after_an_answer():
+    asking = client()
+    behaviour = Behaviour(script=lambda body, earlier: Reply(status=401, raw=b"{}") if earlier else Reply("fine"))
+    with Server(behaviour) as server:
+        posted(server, asking)
+        with pytest.raises(EndpointError, match="does not accept the key"):
+            posted(server, asking)
 
 
 @pytest.mark.parametrize("status", [429, 503])

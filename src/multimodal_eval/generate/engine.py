@@ -19,7 +19,7 @@ from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
+from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
 
 __all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "effort_of", "for_each"]
@@ -111,7 +111,7 @@ class Asker:
                         answer = await self.generator.answer(request)
                 outcome = outcome_of(answer, accept_truncated=self.accept_truncated)
             except RejectedError as rejection:
-                outcome = failed("rejected", str(rejection))
+                outcome = refused_request(rejection)
             except RETRYABLE as failure:
                 ending = await self._after(failure, attempts, request.digest)
                 if ending is None:

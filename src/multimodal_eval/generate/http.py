@@ -2,7 +2,9 @@
 
 What a status means to the engine:
 
-    401, 403                  EndpointError: the key
+    401                       EndpointError: the key
+    403                       EndpointError: the key, before the first answer; after it, RejectedError: this request
+    4xx of a content filter   FilteredError: this request
     402                       EndpointError: no credit; also 429 with `insufficient_quota`
     404, 405                  EndpointError: the address, or the model
     407                       EndpointError: the proxy
@@ -32,8 +34,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, RetryableError, described
+from multimodal_eval.generate.content_filters import is_filtered
 from multimodal_eval.generate.protocol import (
     EndpointError,
+    FilteredError,
     MalformedReplyError,
     RateLimitError,
     RejectedError,
@@ -69,13 +73,16 @@ class HttpClient:
     connections: int = 100
     timeout: float = 600.0  # seconds per request, from the first byte sent to the last byte received
     subject: str = ""  # the model, for messages
+    has_answered: bool = field(default=False, init=False)  # a request with this key
     _sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[_Keeper, aiohttp.ClientSession]] = field(
         default_factory=WeakKeyDictionary, repr=False
     )
 
     async def post(self, url: str, body: bytes) -> bytes:
         """The body of the reply to a JSON body, without the key."""
-        return await self._asked("POST", url, body)
+        content = await self._asked("POST", url, body)
+        self.has_answered = True
+        return content
 
     async def get(self, url: str) -> bytes:
         """The body of the reply, without the key."""
@@ -164,6 +171,10 @@ class HttpClient:
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes, url: str) -> Exception:
         """The error that a status means."""
         words = f"HTTP {status}: {excerpt(content)}"
+        if 400 <= status < 500 and is_filtered(content, by_words=status == 403 and self.has_answered):
+            return FilteredError(words)
+        if status == 403 and self.has_answered:  # the key is accepted
+            return RejectedError(words)
         if status in (401, 403):
             variable = f"${self.key.name}" if self.key.name else "the key"
             advice = f"Set {variable}" if self.key.value is None else f"Check the value of {variable}"

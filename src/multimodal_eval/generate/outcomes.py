@@ -7,9 +7,9 @@ from typing import Literal, get_args
 import msgspec
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, FilteredError, RejectedError
 
-__all__ = ["FAILURES", "Outcome", "OutcomeStatus", "failed", "outcome_of"]
+__all__ = ["FAILURES", "Outcome", "OutcomeStatus", "failed", "outcome_of", "refused_request"]
 
 OutcomeStatus = Literal[
     "ok",
@@ -67,6 +67,11 @@ def outcome_of(answer: Answer, *, accept_truncated: bool = False) -> Outcome:
 def failed(status: OutcomeStatus, reason: str) -> Outcome:
     """The outcome of a request without an answer."""
     return Outcome(status, Answer(None), reason)
+
+
+def refused_request(rejection: RejectedError) -> Outcome:
+    """The outcome of a request that the endpoint does not accept, or whose content it filters."""
+    return failed("filtered" if isinstance(rejection, FilteredError) else "rejected", str(rejection))
 
 
 def _excerpt(text: str | None) -> str:

@@ -9,10 +9,10 @@ A generator is any object with a `label` and an asynchronous `answer(request)`:
             return Answer(request.prompt.upper())
 
 It raises `RetryableError` for a failure that is not the fault of the request (a time-out, a rate limit, a lost
-connection), `RejectedError` for a request that the model does not accept, and `EndpointError` if none can succeed. The
-engine limits how many calls run at once, retries, and stores what comes back. An answer is cached and serves all equal
-requests to the same label; a generator whose answers depend on anything else, such as the id of the sample, sets
-`is_cacheable = False`.
+connection), `RejectedError` for a request that the model does not accept (`FilteredError` if a content filter stops
+it), and `EndpointError` if none can succeed. The engine limits how many calls run at once, retries, and stores what
+comes back. An answer is cached and serves all equal requests to the same label; a generator whose answers depend on
+anything else, such as the id of the sample, sets `is_cacheable = False`.
 
 `Request.schema` and `Parameters.top_logprobs` are wishes: a generator that cannot grant them answers without. An answer
 is stored under the digest of the request, wishes included, however it was made; who reads it must not rely on them.
@@ -35,6 +35,7 @@ from multimodal_eval.core.sample import Sample
 __all__ = [
     "Answer",
     "EndpointError",
+    "FilteredError",
     "Finish",
     "Generator",
     "MalformedReplyError",
@@ -61,6 +62,10 @@ class EndpointError(MultimodalEvalError):
 
 class RejectedError(MultimodalEvalError):
     """The model does not accept this request: too long, an image that it cannot read. Other requests may succeed."""
+
+
+class FilteredError(RejectedError):
+    """The endpoint's content filter stops this request. Its outcome is `filtered`, not `rejected`."""
 
 
 class RateLimitError(RetryableError):

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from multimodal_eval.core.errors import RetryableError
+from multimodal_eval.generate.content_filters import is_filtered
 from multimodal_eval.generate.http import decoded, excerpt
 from multimodal_eval.generate.protocol import (
     Answer,
+    FilteredError,
     Finish,
     MalformedReplyError,
     RateLimitError,
@@ -129,6 +131,8 @@ def _failure(error: Any, content: bytes) -> Exception:
     code = error.get("code") if isinstance(error, dict) else None
     if code == 429:
         return RateLimitError(words)
+    if is_filtered(content, by_words=code == 403):
+        return FilteredError(f"HTTP 200 with an error: {words}")
     if isinstance(code, int) and 400 <= code < 500:
         return RejectedError(f"HTTP 200 with error {code}: {words}")
     return RetryableError(f"HTTP 200 with an error: {words}")

@@ -14,7 +14,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.http import HttpClient, checked_url, decoded
 from multimodal_eval.generate.probe import Endpoint, Probe
-from multimodal_eval.generate.protocol import Answer, Media, RejectedError, Request
+from multimodal_eval.generate.protocol import Answer, FilteredError, Media, RejectedError, Request
 from multimodal_eval.generate.providers.wishes import Wishes, without_alternatives
 from multimodal_eval.generate.secrets import key_from_environment, refuse_stored
 
@@ -99,7 +99,8 @@ class EndpointModel(Endpoint):
         try:
             answer = self.answer_from(await self.client.post(self.url, self.body_of(request)))
         except RejectedError as rejection:
-            wish = self._wishes.named_in(request, str(rejection))
+            is_about_content = isinstance(rejection, FilteredError)
+            wish = None if is_about_content else self._wishes.named_in(request, str(rejection))
             if wish is None:
                 raise
             answer = await self.ask(self._wishes.without(request, wish))

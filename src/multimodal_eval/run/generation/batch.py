@@ -21,10 +21,11 @@ from multimodal_eval.core.errors import ConfigError, OpenSamplesError, Retryable
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.batch_files import BatchResult, BatchResults, BatchWriter, custom_id, refuse_existing
+from multimodal_eval.generate.content_filters import is_filtered
 from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.http import excerpt
-from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of
+from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
 from multimodal_eval.generate.providers.chat_replies import answer_from
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator
@@ -186,7 +187,7 @@ class _Writing(_Asking):
         try:
             self._writer.write(custom_id(self.row(request), request), self.chat.body_of(request))
         except RejectedError as rejection:
-            return Exchange(failed("rejected", str(rejection)), request.digest)
+            return Exchange(refused_request(rejection), request.digest)
         raise OpenRequestError("its request is written")
 
 
@@ -213,10 +214,12 @@ class _Reading(_Asking):
             except MalformedReplyError as fault:
                 return failed("malformed", str(fault))
             except RejectedError as rejection:
-                return failed("rejected", str(rejection))
+                return refused_request(rejection)
             except RetryableError as failure:
                 raise OpenRequestError(f"{result.place}: {failure}") from None
         words = f"HTTP {result.status}: {excerpt(body)}"
+        if 400 <= result.status < 500 and is_filtered(body, by_words=result.status == 403):
+            return failed("filtered", words)
         if 400 <= result.status < 500 and result.status not in _NOT_REJECTED:
             return failed("rejected", words)
         raise OpenRequestError(f"{result.place}: {words}")
