@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.logs.lm_eval import FORMAT
-from multimodal_eval.data.logs.sample_lines import references_of, split_reasoning
+from multimodal_eval.data.logs.sample_lines import MOST_FILTERS, references_of, split_reasoning
 from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.data.readers.reading import read
 
@@ -238,3 +238,33 @@ def test_any_value_in_a_line_is_read_or_refused_with_a_problem(tmp_path_factory,
     FORMAT.info(path)
     samples, problems, _ = read(path)
     assert len(samples) == 2 or problems.total
+
+
+def test_a_document_twice_under_a_filter_is_a_duplicate(tmp_path):
+    lines = [line(0, filter="a"), line(1, filter="a"), line(1, filter="a"), line(0, filter="b"), line(1, filter="b")]
+    (problem,) = read(write_log(tmp_path, lines))[1].kept
+    assert (problem.code, problem.line, problem.id) == ("DUPLICATE", 3, "1")
+    assert "twice with the filter 'a', in lines 2 and 3" in problem.message
+
+
+def test_a_filter_per_line_is_refused(tmp_path):
+    path = write_log(tmp_path, [line(0, filter=f"f{place}") for place in range(MOST_FILTERS + 8)])
+    with pytest.raises(InputError, match="more than 32 filters: 'f0', 'f1', 'f2', …") as refused:
+        read(path)
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.line) == ("TOO_MANY", MOST_FILTERS + 1)
+
+
+def test_as_many_filters_as_may_be_read(tmp_path):
+    path = write_log(tmp_path, [line(0, filter=f"f{place}") for place in range(MOST_FILTERS)])
+    (sample,) = read(path)[0]
+    assert sample.metadata["lm-eval.acc_f31"] == 1
+
+
+def test_filters_must_be_those_of_the_results(tmp_path):
+    path = write_log(tmp_path, [line(0, filter="a"), line(0, filter="b")])
+    results = {"results": {"toy": {"acc,a": 1.0, "acc_stderr,a": 0.1, "alias": "toy"}}}
+    (tmp_path / "results_2026-11-16T10-00-00.000000.json").write_text(json.dumps(results))
+    with pytest.raises(InputError, match="no filter 'b', only 'a'") as refused:
+        FORMAT.info(path)
+    assert refused.value.problems[0].line == 2

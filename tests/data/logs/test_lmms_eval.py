@@ -91,3 +91,35 @@ def test_any_value_in_a_line_is_read_or_refused_with_a_problem(tmp_path_factory,
     FORMAT.info(path)
     samples, problems, _ = read(path)
     assert len(samples) == 2 or problems.total
+
+
+def test_a_document_that_occurs_twice_is_a_duplicate(tmp_path):
+    path = write_log(tmp_path, line(0), line(1), line(2), line(1))
+    (problem,) = read(path)[1].kept
+    assert (problem.code, problem.line, problem.id) == ("DUPLICATE", 4, "1")
+    assert "in lines 2 and 4" in problem.message
+    assert [score.column for score in FORMAT.info(path).scores] == ["lmms-eval.acc"]
+
+
+def test_one_document_many_times_is_a_duplicate(tmp_path):
+    problems = read(write_log(tmp_path, *[line(0)] * 400))[1]
+    assert (problems.total, {problem.code for problem in problems.kept}) == (399, {"DUPLICATE"})
+
+
+def test_more_lines_than_the_results_have_filters_are_duplicates(tmp_path):
+    path = write_log(tmp_path, line(0), line(1), line(0), line(1))
+    results = {"results": {"toy": {"acc,none": 1.0, "acc_stderr,none": 0.1}}}
+    (tmp_path / "20261116_100000_results.json").write_text(json.dumps(results))
+    assert [problem.code for problem in read(path)[1].kept] == ["DUPLICATE", "DUPLICATE"]
+
+
+def test_a_document_with_more_lines_than_filters_is_a_duplicate(tmp_path):
+    path = write_log(tmp_path, *[line(0), line(1), line(2)] * 2, line(1))
+    (problem,) = read(path)[1].kept
+    assert (problem.code, problem.line) == ("DUPLICATE", 7)
+    assert "more often than there are filters (2), in lines 2, 5 and 7" in problem.message
+
+
+def test_a_document_without_a_line_for_a_filter_is_unmatched(tmp_path):
+    (problem,) = read(write_log(tmp_path, *[line(0), line(1), line(2)] * 2, line(3)))[1].kept
+    assert (problem.code, problem.line) == ("UNMATCHED", 7)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score
 from multimodal_eval.data.logs.sample_lines import (
+    ByName,
     Document,
     Results,
     SampleLines,
-    by_name,
     column_of,
     finite,
     likelihoods,
@@ -32,17 +32,27 @@ from multimodal_eval.data.readers.problems import Columns, Problems, Record
 __all__ = ["FORMAT"]
 
 HARNESS = "lm-eval"
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[0-9-]+(?:\.\d+)?)\.jsonl(?:\.gz|\.zst)?")
+# Metrics that are means, unless a task says otherwise.
+_MEANS = frozenset("acc acc_norm acc_bytes acc_mutual_info exact_match bypass".split())
+_OF_LIKELIHOODS = frozenset(("perplexity", "likelihood"))  # aggregates of log-likelihoods, which are better if higher
+
+
+def _results(path: Path) -> Results:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        return Results({}, None, "the file is not named samples_TASK_DATE.jsonl, so that its results are not found")
+    return read_results(path.with_name(f"results_{match['date']}.json"), match["task"])
+
+
 _LINES = SampleLines(
     HARNESS,
     frozenset(
         "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
     ),
-    by_name,
+    ByName,
+    _results,
 )
-_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[0-9-]+(?:\.\d+)?)\.jsonl(?:\.gz|\.zst)?")
-# Metrics that are means, unless a task says otherwise.
-_MEANS = frozenset("acc acc_norm acc_bytes acc_mutual_info exact_match bypass".split())
-_OF_LIKELIHOODS = frozenset(("perplexity", "likelihood"))  # aggregates of log-likelihoods, which are better if higher
 
 
 class LmEval:
@@ -84,13 +94,6 @@ class LmEval:
 
 
 FORMAT = LmEval()
-
-
-def _results(path: Path) -> Results:
-    match = _NAME.fullmatch(path.name)
-    if match is None:
-        return Results({}, None, "the file is not named samples_TASK_DATE.jsonl, so that its results are not found")
-    return read_results(path.with_name(f"results_{match['date']}.json"), match["task"])
 
 
 def _score(column: str, metric: str, name: str, results: Results) -> RecordedScore:

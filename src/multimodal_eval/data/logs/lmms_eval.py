@@ -13,10 +13,10 @@ from pathlib import Path
 
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score
 from multimodal_eval.data.logs.sample_lines import (
+    ByOccurrence,
     Document,
     Results,
     SampleLines,
-    by_occurrence,
     column_of,
     finite,
     likelihoods,
@@ -31,14 +31,24 @@ from multimodal_eval.data.readers.problems import Columns, Problems, Record
 __all__ = ["FORMAT"]
 
 HARNESS = "lmms-eval"
-_LINES = SampleLines(
-    HARNESS,
-    frozenset("doc_id doc target arguments resps filtered_resps token_counts doc_hash input_media input".split()),
-    by_occurrence,
-)
 _NAME = re.compile(r"(?P<date>.+?)_samples_(?P<task>.+)\.jsonl(?:\.gz|\.zst)?")
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
 _SCALARS = (str, int, float, bool)
+
+
+def _results(path: Path) -> Results:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        return Results({}, None, "the file is not named DATE_samples_TASK.jsonl, so that its results are not found")
+    return read_results(path.with_name(f"{match['date']}_results.json"), match["task"])
+
+
+_LINES = SampleLines(
+    HARNESS,
+    frozenset("doc_id doc target arguments resps filtered_resps token_counts doc_hash input_media input".split()),
+    ByOccurrence,
+    _results,
+)
 
 
 class LmmsEval:
@@ -86,19 +96,10 @@ class LmmsEval:
 FORMAT = LmmsEval()
 
 
-def _results(path: Path) -> Results:
-    match = _NAME.fullmatch(path.name)
-    if match is None:
-        return Results({}, None, "the file is not named DATE_samples_TASK.jsonl, so that its results are not found")
-    return read_results(path.with_name(f"{match['date']}_results.json"), match["task"])
-
-
 def _filter_names(path: Path, results: Results) -> list[str]:
     """The names of the filters, in the order of their blocks: those of the results, or numbers from 1."""
     count = len(_LINES.scan(path).filters)
-    keys = (key.rpartition(",") for key in results.of_task("results"))
-    names = list(dict.fromkeys(name for metric, comma, name in keys if comma and "_stderr" not in metric))
-    return names if len(names) == count else [str(place + 1) for place in range(count)]
+    return list(results.filters) if len(results.filters) == count else [str(place + 1) for place in range(count)]
 
 
 def _score(column: str, metric: str, name: str, results: Results) -> RecordedScore:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -24,9 +24,9 @@ from multimodal_eval.data.logs.log_format import as_score, score_column
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, Decode, read_jsonl
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
-FilterOf = Callable[[Mapping[str, object]], str]
 Document = tuple[int, list[tuple[str, Columns]]]  # line, and the fields under every filter
 _THOUGHTS = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
+MOST_FILTERS = 32  # the file is read once for each
 _LONGEST_LIST = 1_000_000  # characters of a list that was written as text
 
 
@@ -58,21 +58,70 @@ _DECODE = _lenient(msgspec.json.Decoder(Columns).decode)
 _DECODE_RAW = _lenient(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
 
 
-def by_name() -> FilterOf:
+class FilterOf(Protocol):
+    """The filter of every line of a file, in order, and the filters of the file once all lines are known."""
+
+    def __call__(self, item: Mapping[str, object]) -> str:
+        """The filter of the next line."""
+        ...
+
+    def filters(self, expected: int) -> tuple[str, ...]:
+        """The filters of the lines so far; `expected` is their number in the results, 0 if it is not known."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """The most lines of a document, if they tell its filters; 0 otherwise."""
+        ...
+
+
+class ByName:
     """Lines that name their filter."""
-    return lambda item: str(_value(item.get("filter", "none")))
+
+    most = 0
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def __call__(self, item: Mapping[str, object]) -> str:
+        """The name."""
+        name = str(_value(item.get("filter", "none")))
+        if len(self._names) <= MOST_FILTERS:
+            self._names[name] = None
+        return name
+
+    def filters(self, expected: int) -> tuple[str, ...]:
+        """The names."""
+        return tuple(self._names)
 
 
-def by_occurrence() -> FilterOf:
+class ByOccurrence:
     """Lines that do not: the n-th line of a document has the n-th filter, from 0."""
-    seen: Counter[str] = Counter()
 
-    def place(item: Mapping[str, object]) -> str:
-        document = str(_value(item.get("doc_id")))
-        seen[document] += 1
-        return str(seen[document] - 1)
+    def __init__(self) -> None:
+        self._lines: Counter[str] = Counter()
 
-    return place
+    def __call__(self, item: Mapping[str, object]) -> str:
+        """The number of earlier lines of the document."""
+        document = _document(item)
+        self._lines[document] += 1
+        return str(self._lines[document] - 1)
+
+    @property
+    def most(self) -> int:
+        """The most lines of a document."""
+        return max(self._lines.values(), default=0)
+
+    def filters(self, expected: int) -> tuple[str, ...]:
+        """Numbers: as many as the results have, or as most documents have lines. More lines are duplicates."""
+        documents = Counter(self._lines.values())
+        usual = max(documents, key=lambda lines: (documents[lines], -lines), default=0)
+        number = min(expected, self.most) if expected else usual
+        return tuple(map(str, range(number if number <= MOST_FILTERS else 1)))
+
+
+def _document(item: Mapping[str, object]) -> str:
+    return str(_value(item.get("doc_id")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +131,7 @@ class Scan:
     filters: tuple[str, ...]
     scores: Mapping[str, tuple[str, str]]  # column -> metric and filter
     others: tuple[str, ...]
+    has_surplus: bool  # a document has more lines than there are filters
 
 
 @dataclass(frozen=True)
@@ -91,26 +141,33 @@ class SampleLines:
     harness: str
     keys: frozenset[str]
     filters: Callable[[], FilterOf]
+    results: Callable[[Path], Results]  # beside the samples
 
     def scan(self, path: Path) -> Scan:
         """The filters and scores of a file."""
         stat = path.stat()
-        return _scanned(self, path, stat.st_size, stat.st_mtime_ns)
+        return _scanned(self, path, stat.st_size, stat.st_mtime_ns, self.results(path).filters)
 
     def documents(self, path: Path, problems: Problems) -> Iterator[Document]:
         """The lines of every document, in the order of the first filter."""
-        names = self.scan(path).filters
-        if len(names) < 2:
+        scan = self.scan(path)
+        names = scan.filters
+        if len(names) < 2:  # a document that occurs twice is a sample with the same id
             yield from ((line, [(names[0], item)]) for line, item in read_jsonl(path, problems, _DECODE))
             return
-        before = problems.total
+        if scan.has_surplus:
+            self._note_duplicates(path, names, problems)
+            return
         streams = [self._stream(path, name, problems if name == names[0] else Problems()) for name in names]
+        before = problems.total
         for lines in zip_longest(*streams):
             known = [entry for entry in lines if entry is not None]
             line, first = known[0]
             if len(known) < len(names) or any(item.get("doc_id") != first.get("doc_id") for _, item in known):
                 for _ in streams[0]:  # a damaged line may be the reason
                     pass
+                if problems.total == before:
+                    self._note_duplicates(path, names, problems)
                 if problems.total == before:
                     listed = " and ".join(map(repr, names))
                     message = f"the filters {listed} do not have the same documents in this order"
@@ -127,6 +184,22 @@ class SampleLines:
 
         return ((line, item) for line, item in read_jsonl(path, problems, decode) if item is not skipped)
 
+    def _note_duplicates(self, path: Path, names: Sequence[str], problems: Problems) -> None:
+        """Add a problem for every line of a document that has one with the same filter, or one for every filter."""
+        filter_of = self.filters()
+        earlier: dict[tuple[str, str], int] = {}
+        for line, item in read_jsonl(path, problems, _DECODE):
+            document, name = _document(item), filter_of(item)
+            first = earlier.setdefault((document, name), line)
+            if name not in names:
+                lines = _lines_of([earlier[document, known] for known in names] + [line])
+                message = f"the document occurs more often than there are filters ({len(names)}), {lines}"
+            elif first != line:
+                message = f"the document occurs twice with the filter {name!r}, {_lines_of([first, line])}"
+            else:
+                continue
+            problems.add("DUPLICATE", message, file=str(path), line=line, id=document, field="doc_id")
+
     def metrics(self, item: Mapping[str, object]) -> list[str]:
         """The names of the metrics in a line."""
         return [key for key in item if key not in self.keys]
@@ -136,27 +209,55 @@ class SampleLines:
         return score_column(self.harness, f"{metric}_{name}" if len(filters) > 1 else metric)
 
 
+def _lines_of(lines: Sequence[int]) -> str:
+    return f"in lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+
+
 @lru_cache(maxsize=64)
-def _scanned(lines: SampleLines, path: Path, size: int, changed: int) -> Scan:
+def _scanned(lines: SampleLines, path: Path, size: int, changed: int, expected: tuple[str, ...]) -> Scan:
     filter_of = lines.filters()
-    filters: dict[str, None] = {}
     numbers: dict[tuple[str, str], bool] = {}  # metric and filter -> whether some value is a number
+    names: dict[str, int] = {}  # filter -> its first line
     problems = Problems()  # reported when the records are read
-    for _, item in read_jsonl(path, problems, _DECODE_RAW):
+    for line, item in read_jsonl(path, problems, _DECODE_RAW):
         if "doc_id" not in item:
             continue
         name = filter_of(item)
-        filters[name] = None
+        if name not in names and len(names) > MOST_FILTERS:
+            continue
+        names.setdefault(name, line)
         for metric in lines.metrics(item):
             if not numbers.get((metric, name)):
                 numbers[metric, name] = recorded_value(_value(item[metric])) is not None
-    if not filters:
+    if not names:
         problems.raise_if_any()
         message = f"this is not a log of {lines.harness}: no line has `doc_id`"
         raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
-    scores = {lines.column(*pair, filters): pair for pair, is_number in numbers.items() if is_number}
-    others = dict.fromkeys(metric for (metric, _), is_number in numbers.items() if not is_number)
-    return Scan(tuple(filters), scores, tuple(others))
+    filters = filter_of.filters(len(expected))
+    if isinstance(filter_of, ByName):
+        _check_names(names, expected, path)
+    known = {pair: is_number for pair, is_number in numbers.items() if pair[1] in filters}
+    scores = {lines.column(*pair, filters): pair for pair, is_number in known.items() if is_number}
+    others = dict.fromkeys(metric for (metric, _), is_number in known.items() if not is_number)
+    return Scan(filters, scores, tuple(others), has_surplus=filter_of.most > len(filters))
+
+
+def _check_names(lines: Mapping[str, int], expected: Collection[str], path: Path) -> None:
+    """Refuse filters that the results do not have, and too many; `lines` has the first line of every filter."""
+    problems = Problems()
+    for name, line in lines.items():
+        if expected and name not in expected:
+            message = f"the results beside the samples have no filter {name!r}, only {_listed(expected)}"
+            problems.add("UNMATCHED", message, file=str(path), line=line, field="filter")
+    if not problems.total and len(lines) > MOST_FILTERS:
+        message = f"the lines name more than {MOST_FILTERS} filters: {_listed([*lines][:3])}, …"
+        hint = "Every filter reads all documents, so that `filter` has the same few values for each of them."
+        problems.add("TOO_MANY", message, file=str(path), line=[*lines.values()][-1], field="filter", hint=hint)
+    problems.raise_if_any()
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _value(value: object) -> object:
@@ -245,6 +346,12 @@ class Results:
     content: Mapping[str, Any]
     task: str | None
     note: str | None = None  # why there is none
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The filters of the task, in the order of their scores."""
+        keys = (key.rpartition(",") for key in self.of_task("results"))
+        return tuple(dict.fromkeys(name for metric, comma, name in keys if comma and "_stderr" not in metric))
 
     @property
     def samples(self) -> int | None:
