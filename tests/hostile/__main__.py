@@ -19,6 +19,7 @@ def main() -> None:
     campaigns = all_campaigns()
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, help="how long in total; default: the cases of `pytest -m slow`")
+    parser.add_argument("--cases", type=int, help="how many cases of each campaign, instead of --minutes")
     parser.add_argument("--only", action="append", metavar="NAME", choices=campaigns, help=", ".join(campaigns))
     parser.add_argument("--seed", type=int, help="the seed of the cases; default: the time")
     parser.add_argument("--case", type=int, help="try only the case with this number")
@@ -35,7 +36,9 @@ def main() -> None:
 
 
 def _run(campaign: Campaign, seed: int, seconds: float | None, arguments: argparse.Namespace) -> Tally:
-    cases = 1 if arguments.case is not None else campaign.cases if seconds is None else None
+    cases = None if seconds is not None else arguments.cases or campaign.cases
+    if arguments.case is not None:
+        cases = 1
     tally = run_campaign(
         campaign,
         seed,
