@@ -68,6 +68,17 @@ class GenerationSummary:
         return sum(status.count for status in self.statuses)
 
     @property
+    def outcome_lines(self) -> list[str]:
+        """How many samples have which status, then the most frequent reasons, one per line."""
+        counts = ", ".join(f"{status.count:,} {status.status}" for status in self.statuses)
+        reasons = (
+            f"  {status.status} ({reason.count:,}): {reason.reason}"
+            for status in self.statuses
+            for reason in status.reasons
+        )
+        return [f"answers of {self.model}: {counts}", *reasons]
+
+    @property
     def failed(self) -> int:
         """The number of samples without an answer."""
         return sum(status.count for status in self.statuses if status.status != _OK)

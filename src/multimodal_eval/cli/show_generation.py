@@ -18,17 +18,9 @@ def generation_lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
     summary = generation_summary(folder, info)
     if summary is None:
         return
-    yield f"answers of {summary.model}: {', '.join(_counted(summary))}"
-    for status in summary.statuses:
-        for reason in status.reasons:
-            yield f"  {status.status} ({reason.count:,}): {reason.reason}"
+    yield from summary.outcome_lines
     if details := list(_details(summary, folder, info)):
         yield "; ".join(details)
-
-
-def _counted(summary: GenerationSummary) -> Iterator[str]:
-    for status in summary.statuses:
-        yield f"{status.count:,} {status.status}"
 
 
 def _details(summary: GenerationSummary, folder: RunFolder, info: RunInfo) -> Iterator[str]:

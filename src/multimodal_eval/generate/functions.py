@@ -14,9 +14,9 @@ from typing import Any
 
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, shorten
 from multimodal_eval.core.machine import cores
-from multimodal_eval.generate.protocol import Answer, Request
+from multimodal_eval.generate.protocol import Answer, Generator, Request
 
-__all__ = ["BatchGenerator", "FunctionGenerator", "batched"]
+__all__ = ["BatchGenerator", "FunctionGenerator", "answer_from", "batched"]
 
 Reply = str | Answer | None
 Function = Callable[[Any], Any]
@@ -131,6 +131,19 @@ async def _called(function: Function, argument: object, threads: ThreadPoolExecu
     loop, context = asyncio.get_running_loop(), copy_context()
     reply = await loop.run_in_executor(threads, context.run, function, argument)
     return await reply if isinstance(reply, Awaitable) else reply
+
+
+async def answer_from(generator: Generator, request: Request) -> Answer:
+    """The answer of a generator that somebody else may have written; ConfigError if its method is of another kind."""
+    reply: Any = generator.answer(request)
+    if not isinstance(reply, Awaitable):
+        raise ConfigError(
+            f"the generator {generator.label} must have an asynchronous method: async def answer(request)"
+        )
+    answer = await reply
+    if not isinstance(answer, Answer):
+        raise ConfigError(f"the generator {generator.label} must return an Answer. Got {shorten(answer)} instead.")
+    return answer
 
 
 def answer_of(reply: Reply, label: str) -> Answer:

@@ -18,6 +18,7 @@ from typing import Any
 from multimodal_eval.core.config import GenerationConfig, Price
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.generate.estimate import input_tokens
+from multimodal_eval.generate.functions import answer_from
 from multimodal_eval.generate.prices import cost_of, money
 from multimodal_eval.generate.protocol import Answer, EndpointError, Generator, Request
 
@@ -174,7 +175,7 @@ class Metered:
         meter = self._meter
         reserved = self._admitted.pop(id(request), None) or await self._reserved(request)
         try:
-            answer = await self._generator.answer(request)
+            answer = await answer_from(self._generator, request)
         except asyncio.CancelledError:  # a time-out: the endpoint may have worked on it
             meter.release(reserved.number, is_paid=True)
             raise

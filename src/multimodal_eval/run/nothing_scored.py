@@ -12,6 +12,7 @@ from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
 from multimodal_eval.evaluation.metrics_registry import make_task
+from multimodal_eval.run.failed_answers import failed_answers
 
 if TYPE_CHECKING:
     from multimodal_eval.data.runs.run_folder import RunFolder
@@ -37,6 +38,8 @@ def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo, *, is_an
     unmet = _unmet(needs, folder, len(info.parts))
     if _one_is_enough(plan.config):  # what only some metrics need may be missing
         unmet = [need for need in unmet if len(metrics_by_need[need]) == len(plan.metrics)]
+    if any("generated_answer" in need.split("|") for need in unmet) and (failure := failed_answers(folder, info)):
+        raise NothingScoredError([_failed(plan, failure, None if folder.is_kept else _accepting(info))])
     if unmet:
         kinds = _stored_columns(folder)
         problems = [
@@ -116,6 +119,13 @@ def _missing(subject: str, need: str, kinds: Kinds, in_memory: bool = False) -> 
     shown = need.replace("|", "` or `")
     message = f"{subject}no sample has `{shown}`."
     return Problem(code=CODE, message=message, field=need, hint=_hint(need, kinds, in_memory=in_memory))
+
+
+def _failed(plan: Plan, failure: Sequence[str], advice: str | None) -> Problem:
+    """The problem of a run whose model gave no answer; `failure` says why."""
+    names = _listed([metric.name for metric in plan.metrics])
+    lines = (f"{names} cannot score any sample: {failure[0]}", *failure[1:], advice)
+    return Problem(code=CODE, message="\n".join(filter(None, lines)))
 
 
 def _hint(need: str, kinds: Kinds, *, in_memory: bool) -> str:

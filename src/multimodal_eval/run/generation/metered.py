@@ -9,6 +9,7 @@ from time import monotonic
 import msgspec
 
 from multimodal_eval.core.config import Price
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.progress import Progress, noted
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.journal import Journal
@@ -63,12 +64,12 @@ class MeteredGeneration(Generation):
 
 
 def is_refused(folder: RunFolder, error: Exception) -> bool:
-    """Whether the endpoint refuses every request, so that a run has no answer at all. A budget can be raised.
+    """Whether the endpoint or a setting refuses every request, so that a run has no answer. A budget can be raised.
 
     So does a run without answers of its own whose judges refuse every question.
     """
     info = folder.read_info()
-    if not isinstance(error, EndpointError) or isinstance(error, BudgetError):
+    if not isinstance(error, EndpointError | ConfigError) or isinstance(error, BudgetError):
         return False
     if info.state == "judging":
         return info.generation is None and not folder.storage.names("verdicts")
