@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -180,3 +182,13 @@ def test_simulated_coverage():
         clustered_inside += result.low <= 0 <= result.high
     assert 0.925 <= inside / 600 <= 0.975  # the standard deviation is .009
     assert 0.925 <= clustered_inside / 600 <= 0.975
+
+
+def test_an_interval_ends_at_the_bounds_of_the_estimate():
+    values = Rows(np.array([0.0, 0.5, 1.0]))
+    free = t_interval(mean_estimate(values))
+    assert (free.low, free.high) == (pytest.approx(-0.7421, abs=1e-4), pytest.approx(1.7421, abs=1e-4))
+    share = t_interval(replace(mean_estimate(values), bounds=(0.0, 1.0)))
+    assert (share.value, share.stderr, share.low, share.high) == (free.value, free.stderr, 0, 1)
+    above = t_interval(replace(mean_estimate(values), bounds=(0.0, None)))
+    assert (above.low, above.high) == (0, free.high)

@@ -39,6 +39,8 @@ def estimate_of(metric: Metric, rows: Rows, part: str = "") -> Estimate:
         given = getattr(estimate, what)
         if given is not None:
             _vector(name, what, given, len(rows))
+    if not part and metric.bounds != estimate.bounds:
+        vectors["bounds"] = metric.bounds
     if not vectors and type(estimate.value) is float:
         return estimate
     from dataclasses import replace

@@ -75,6 +75,8 @@ class Estimate:
     `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
     `contributions` are then the rows' contributions, whose mean is the estimate.
 
+    `bounds` are those of the estimate, if it has any: an interval ends there.
+
     With `summed`, a paired test computes the estimate again in every round; otherwise it uses the influence values.
     """
 
@@ -87,6 +89,7 @@ class Estimate:
     strata: NDArray[np.int64] | None = None
     contributions: NDArray[np.float64] | None = None
     summed: Summed | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two estimates over the same rows."""

@@ -72,7 +72,7 @@ def interval(
 
 
 def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
-    """estimate ± t * SE, where t has C - 1 degrees of freedom for C clusters.
+    """estimate ± t * SE, where t has C - 1 degrees of freedom for C clusters; it ends at the bounds of the estimate.
 
     If errors multiply, the interval is computed for the logarithm, whose standard error is SE / estimate:
     estimate * exp(± t * SE / estimate). It stays above 0.
@@ -89,7 +89,10 @@ def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float =
         method = method.replace("t interval", "t interval of the logarithm")
         factor = exp(min(half / estimate.value, 700))  # a larger exponent overflows
         return Interval(estimate.value, error, estimate.value / factor, estimate.value * factor, method)
-    return Interval(estimate.value, error, estimate.value - half, estimate.value + half, method)
+    least, most = estimate.bounds
+    low = estimate.value - half if least is None else max(least, estimate.value - half)
+    high = estimate.value + half if most is None else min(most, estimate.value + half)
+    return Interval(estimate.value, error, low, high, method)
 
 
 def wilson_interval(
