@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.judge_config import EFFORT, UNASKED, JudgeConfig
+from multimodal_eval.core.judge_config import EFFORT, UNASKED, Criterion, JudgeConfig
 from multimodal_eval.core.metric import Kind
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values, unscored
@@ -145,18 +145,32 @@ class JudgeMetric(AskingMetric):
 
 # Settings that the digest of a question does not depend on; models, repetitions and parameters have names of their own.
 _NO_PROMPT = (*UNASKED, *EFFORT, "until", "models", "repeats", "parameters", "prompt", "criteria")
+_DEFAULTS = JudgeConfig()
 
 
 def _digest(form: Form) -> str:
     """The digest of everything that changes a question: all settings but a few, and the form's own words."""
     config = form.config
-    settings = {name: value for name, value in msgspec.to_builtins(config).items() if name not in _NO_PROMPT}
-    criteria = [msgspec.structs.replace(criterion, weight=1.0) for criterion in config.criteria]
+    criteria = [_canonical_criterion(criterion, config) for criterion in config.criteria]
     sample = Sample("", question="?", generated_answer="?", references=["?"], metadata={config.baseline: "?"})
     # A template of the user is a setting, and need not fit this sample.
     drafts = [] if config.template is not None else [form.drafts(sample, order) for order in form.orders]
-    content = [settings, criteria, [form.version, drafts, form.schema(sample)]]
+    content = [_written_settings(config), criteria, [form.version, drafts, form.schema(sample)]]
     return sha256(msgspec.json.encode(content, enc_hook=repr, order="deterministic")).hexdigest()[:12]
+
+
+def _written_settings(config: JudgeConfig) -> dict[str, object]:
+    """The settings that differ from their defaults: one that is written with its default value is as if left out."""
+    canonical = msgspec.structs.replace(config, show=tuple(name for name in _DEFAULTS.show if name in config.show))
+    names = (name for name in config.__struct_fields__ if name not in _NO_PROMPT)
+    values = {name: getattr(canonical, name) for name in names}
+    return {name: value for name, value in values.items() if value != getattr(_DEFAULTS, name)}
+
+
+def _canonical_criterion(criterion: Criterion, config: JudgeConfig) -> Criterion:
+    """A criterion without its weight, and without a scale that is the judge's own."""
+    scale = None if criterion.scale == config.scale else criterion.scale
+    return msgspec.structs.replace(criterion, weight=1.0, scale=scale)
 
 
 class JudgeScorer:

@@ -6,13 +6,26 @@ import re
 from collections.abc import Iterator
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.judge_config import COMPARING, JudgeConfig, JudgeForm
 
 __all__ = ["check_judge"]
 
 _LONGEST_SCALE = 1_000  # values
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _TAKEN = re.compile(r"reason|expected|by|judge_\d+|judge|repeat|order")
+
+
+# Settings that only some forms have. For the others, they would be ignored.
+_FORMS_WITH: dict[str, tuple[JudgeForm, ...]] = {
+    "scale": ("scale", "rubric"),
+    "expected": ("scale", "binary", "rubric", "clair", "pairwise"),
+    "require_references": ("scale", "binary", "rubric", "clair", *COMPARING),
+    "baseline": COMPARING,
+    "orders": COMPARING,
+    "skip_identical": ("pairwise",),
+    "question": ("scale", "binary", "rubric", "clair", *COMPARING),
+}
+_DEFAULTS = JudgeConfig()
 
 
 def check_judge(config: JudgeConfig) -> None:
@@ -27,10 +40,19 @@ def _faults(config: JudgeConfig) -> Iterator[str]:
         yield "a rubric needs `criteria`: a list with a `name` and a `question` each"
     if config.form != "rubric" and config.criteria:
         yield f"only a rubric has `criteria`. Write `form: rubric` instead of {config.form!r}"
+    yield from _ignored_settings(config)
     yield from _criteria_faults(config)
     yield from _panel_faults(config)
     if config.combine == "majority" and config.expected:
         yield "`combine: majority` counts equal verdicts, and expected scores are hardly ever equal. Use mean or median"
+
+
+def _ignored_settings(config: JudgeConfig) -> Iterator[str]:
+    for name, forms in _FORMS_WITH.items():
+        if config.form not in forms and getattr(config, name) != getattr(_DEFAULTS, name):
+            *others, last = forms
+            which = f"the forms {', '.join(others)} and {last}" if others else f"the form {last}"
+            yield f"`{name}` is a setting of {which}, but this judge has the form {config.form}. Leave it out"
 
 
 def _scale_faults(name: str, scale: tuple[int, int]) -> Iterator[str]:

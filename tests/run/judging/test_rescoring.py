@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from multimodal_eval import JudgeModel, evaluate, rescore
 from multimodal_eval.core.config import Parameters
+from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeForm
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.run.generated import generate, score_generated
 from tests.judges.server import judge_server, scripted_judge
@@ -76,8 +77,6 @@ def asking(**settings: Any) -> dict[str, object]:
         {"explain": True},
         {"structured": False},
         {"expected": True},
-        {"baseline": "other"},
-        {"orders": "given"},
         {"repeats": 2},
         {"parameters": {"temperature": 1.0}},
         {"max_pixels": 1000},
@@ -94,6 +93,38 @@ def test_what_changes_a_request_is_known(settings):
     if "parameters" in settings:
         settings = {"parameters": msgspec.convert(settings["parameters"], Parameters)}
     assert asking(**settings) != asking()
+
+
+@pytest.mark.parametrize("settings", [{"baseline": "other"}, {"orders": "given"}, {"skip_identical": True}])
+def test_what_changes_a_comparison_is_known(settings):
+    assert asking(form="pairwise", **settings) != asking(form="pairwise")
+
+
+@pytest.mark.parametrize("form", get_args(JudgeForm))
+def test_a_written_default_is_as_if_left_out(form):
+    criteria = [Criterion(name="a", question="Is it true?")] if form == "rubric" else []
+    written = {name: written_anew(getattr(JudgeConfig(), name)) for name in JudgeConfig.__struct_fields__}
+    chosen = {"name": "good", "form": form, "criteria": criteria, "models": [JudgeModel(model="openai:tiny")]}
+    everything = JudgeMetric(JudgeConfig(**(written | chosen)))
+    only = JudgeMetric(JudgeConfig(**chosen))
+    assert everything.signature() == only.signature()
+    assert everything.asking == only.asking
+
+
+def written_anew(value: object) -> object:
+    """An equal value that is another object, as that of a file is."""
+    return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+
+
+def test_the_order_of_what_is_shown_changes_no_request():
+    assert asking(show=("references", "question")) == asking(show=("question", "references"))
+
+
+def test_a_criterion_with_the_scale_of_its_judge():
+    def asked(scale: tuple[int, int] | None) -> dict[str, object]:
+        return asking(form="rubric", scale=(0, 3), criteria=[Criterion(name="a", question="?", scale=scale)])
+
+    assert asked((0, 3)) == asked(None) != asked((1, 5))
 
 
 @pytest.mark.parametrize(
