@@ -14,6 +14,7 @@ from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.records import Entry, ReportedScore
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.run.import_log import OwnMean, import_log, own_means
+from tests.data.logs import inspect_log
 from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, log_of
 
 
@@ -86,6 +87,14 @@ def test_a_difference_is_explained(mean, explanation):
 def test_every_difference_has_an_explanation(stated, value):
     mean = own_mean(stated, value)
     assert (mean.explanation == "mean as in its results") == mean.is_equal
+
+
+def test_the_interval_of_grades_ends_at_their_bounds(tmp_path):
+    path = inspect_log.log(tmp_path, *({"scores": {"grade": {"value": value}}} for value in "CPI"))
+    run = import_log(path, progress=False).run
+    entry = run.entries["inspect.grade"]
+    assert (entry.value, entry.low, entry.high) == (0.5, 0, 1)  # 0.5 ± 4.303 * 0.2887 without them
+    assert run.info.bounds_of("inspect.grade") == (0, 1)
 
 
 def test_a_log_without_scores_says_what_to_do():

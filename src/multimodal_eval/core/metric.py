@@ -197,6 +197,24 @@ class Metric:
         """The signature that the metric's original program prints for these rows; None if it has none."""
         return None
 
+    def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:
+        """The range of the metric in a run with these values (at least one).
+
+        A metric whose range is not a setting may conclude it from the values, all of which must be inside it.
+        """
+        return self.bounds
+
+    @property
+    def infers_bounds(self) -> bool:
+        """Whether the range is known only after scoring."""
+        return type(self).seen_bounds is not Metric.seen_bounds
+
+    def within(self, bounds: Bounds) -> Self:
+        """A copy with this range."""
+        metric = copy(self)
+        metric.bounds = bounds
+        return metric
+
     def unavailable(self) -> str | None:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None

@@ -71,7 +71,7 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
     except (UnknownNameError, ConfigError):
         metric = None
     if metric is not None and metric.definition == (stored.version, stored.code) and _has_same_rules(metric, stored):
-        return metric
+        return metric.within(info.bounds_of(name)) if metric.infers_bounds else metric
     if name in info.means:
         return StoredMean(name, info.bounds_of(name))
     problem = "is not registered here" if metric is None else "is defined differently here"

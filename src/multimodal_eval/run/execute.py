@@ -313,7 +313,7 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     """Score the parts that are not committed yet, then write the results and lint."""
     from multimodal_eval.data.runs.run_lint import lint_of
     from multimodal_eval.data.runs.score_table import align_columns
-    from multimodal_eval.run.results import results_of
+    from multimodal_eval.run.results import results_of, with_seen_bounds
 
     plan, folder = worker.plan, worker.folder
     todo = [part for part in range(len(info.parts)) if not folder.has_part("scores", part)]
@@ -336,6 +336,9 @@ def finish(worker: Worker, info: RunInfo, executor: Executor, progress: Progress
     refuse_open(worker, left)
     refuse_incomplete(plan, folder, info)
     align_columns(folder, len(info.parts))
+    plan = with_seen_bounds(plan, folder, info)
+    if plan is not worker.plan:
+        info = msgspec.structs.replace(info, bounds=plan.bounds)
     results = results_of(plan, folder, info)
     if plan.task is not None and plan.task.headline is not None:
         from multimodal_eval.analysis.classification import store_classification

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from multimodal_eval.analysis.columns import Column, cluster_codes, column_names
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.aggregates import estimate_of
-from multimodal_eval.core.arrow import integer_values
+from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Kind, Metric
@@ -42,6 +43,21 @@ from multimodal_eval.run.judging.stopped import stop_notes
 from multimodal_eval.run.plan import Plan
 
 SHOWN_REASONS = 5
+
+
+def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
+    """The plan in which metrics without a known range have the one that their scores show."""
+    if not any(metric.infers_bounds for metric in plan.metrics):
+        return plan
+    return replace(plan, metrics=tuple(_with_seen_bounds(metric, folder, len(info.parts)) for metric in plan.metrics))
+
+
+def _with_seen_bounds(metric: Metric, folder: RunFolder, parts: int) -> Metric:
+    if not metric.infers_bounds:
+        return metric
+    values = float_values(read_scores(folder, parts, [metric.name]).column(metric.name))
+    scored = values[~np.isnan(values)]
+    return metric.within(metric.seen_bounds(scored)) if len(scored) else metric
 
 
 def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:

@@ -103,6 +103,25 @@ def test_two_filters_are_two_scores_of_one_sample():
     assert sample.question == "Question: 2 + 3?\nAnswer:"
 
 
+@pytest.mark.parametrize(
+    ("scores", "mean", "stated", "bounds"),
+    [
+        ((1, 4), 2.5, (0, 5), (0, 5)),
+        ((1, 4), 2.5, (0, 3), (None, None)),  # a score is outside
+        ((0, 0.5), 25, (0, 100), (None, None)),  # the range of percentages
+        ((0, 1), 50, (0, 100), (0, 1)),  # which the scores are not, and they show their own
+        ((0.2, 0.5), 0.35, ("-Infinity", "Infinity"), (None, None)),
+    ],
+)
+def test_the_stated_range_is_taken_if_it_is_that_of_the_scores(tmp_path, scores, mean, stated, bounds):
+    low, high = stated
+    results = aggregate(result("verdict", mean, min_score=low, max_score=high))
+    path = written(tmp_path, [instance(str(n), score, key="verdict") for n, score in enumerate(scores)], results)
+    run = import_log(path, progress=False).run
+    assert run.info.bounds_of("eee.verdict") == bounds
+    assert run.entries["eee.verdict"].n_scored == 2
+
+
 def test_a_list_that_was_written_as_text_is_several_references():
     assert records(CAPTIONS)[0]["references"] == ["a dog runs on the grass", "the dog is running in a field"]
 

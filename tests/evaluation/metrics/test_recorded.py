@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import evaluate
+from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import score_batch
@@ -63,3 +64,42 @@ def test_a_column_of_a_csv_file(tmp_path):
         "recorded"
     ]
     assert (entry.value, entry.n_scored, entry.unscored) == (3, 2, {"missing_input": 1})
+
+
+def bounds_in_run(values, column="score", **options):
+    records = [{"id": str(place), column: value} for place, value in enumerate(values)]
+    settings = {"recorded": {"column": column, **options}}
+    return evaluate(records, metrics="recorded", options=settings, progress=False, skip_lint=True).info.bounds_of(
+        "recorded"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "bounds"),
+    [
+        ("score", [0, 1, 1], (0, 1)),
+        ("score", [1, 1, 1], (None, None)),  # may be the lowest value of a scale from 1 to 5
+        ("score", [0, 0.5, 1], (None, None)),
+        ("x.mean_acc", [0.5, 0.25], (0, 1)),
+        ("x.exact_match_strict-match", [0, 0], (0, 1)),
+        ("x.acc", [0, 100], (None, None)),
+        ("x.perplexity", [0, 1], (None, None)),
+        ("x.num_correct", [0, 1], (None, None)),
+    ],
+)
+def test_the_values_and_the_name_show_the_range_of_a_share(column, values, bounds):
+    assert bounds_in_run(values, column) == bounds
+
+
+def test_a_stated_range_is_not_narrowed():
+    assert bounds_in_run([0, 1], low=0, high=5) == (0, 5)
+
+
+def test_runs_are_comparable_if_only_one_of_them_shows_the_range(tmp_path):
+    runs = []
+    for name, values in (("share", [0, 1, 1]), ("scale", [0, 3, 2])):
+        records = [{"id": str(place), "score": value} for place, value in enumerate(values)]
+        runs.append(evaluate(records, output=tmp_path / name, metrics="recorded", progress=False, skip_lint=True))
+    assert [run.info.bounds_of("recorded") for run in runs] == [(0, 1), (None, None)]
+    (metric,) = compare_runs(runs).numbers
+    assert [system.value for system in metric.systems] == [pytest.approx(2 / 3), pytest.approx(5 / 3)]

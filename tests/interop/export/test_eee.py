@@ -20,6 +20,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.interop.export.eee_identity import portable
 from multimodal_eval.interop.export.registry import export
 from multimodal_eval.run.import_log import import_log
+from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LM_EVAL, VLMEVALKIT, log_of
 from tests.interop.export.eee_schema import AGGREGATE, INSTANCE
 from tests.interop.export.runs import SAMPLES, make_run
 
@@ -262,6 +263,18 @@ def test_a_generated_run_names_its_model_and_parameters(tmp_path):
     arguments = aggregate["evaluation_results"][0]["generation_config"]["generation_args"]
     assert (arguments["temperature"], arguments["max_tokens"]) == (0.5, 9)
     assert aggregate["model_info"]["id"] == "unnamed/echo"
+
+
+@pytest.mark.parametrize(
+    "log", [log_of(LM_EVAL, "toy_choice"), VLMEVALKIT / "choices", EVALSCOPE / "choices", HELM / "choices"]
+)
+def test_right_answers_of_an_imported_run_are_correct(log, tmp_path):
+    run = import_log(log, output=tmp_path / "run", progress=False).run
+    aggregate, instances, _ = exported(run, tmp_path)
+    assert {each["evaluation"]["is_correct"] for each in instances if each["evaluation"]["score"] == 1} == {True}
+    assert {each["evaluation"]["is_correct"] for each in instances if each["evaluation"]["score"] < 1} == {False}
+    for result in aggregate["evaluation_results"]:
+        assert (result["metric_config"]["min_score"], result["metric_config"]["max_score"]) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ An instance is one score of one sample, so that the instances of a sample become
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -22,7 +22,7 @@ from multimodal_eval.data.logs.eee_samples import (
     ResultColumns,
     is_by_sample,
     metric_name,
-    result_keys,
+    score_ranges,
 )
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score
 from multimodal_eval.data.readers import limits
@@ -33,6 +33,7 @@ __all__ = ["FORMAT", "OUR_LIBRARY"]
 
 OUR_LIBRARY = "multimodal-eval"
 _SAMPLES = "_samples.jsonl"
+_ROUNDED = 0.01  # how far a rounded result may be beyond the scores of the samples, relative to them
 _DECODE_AGGREGATE = msgspec.json.Decoder(Aggregate).decode
 
 
@@ -82,11 +83,11 @@ class EveryEvalEver:
         aggregate = _read_aggregate(files.aggregate, problems)
         names = ResultColumns(aggregate, path)
         if aggregate is None:
-            keys = [] if files.instances is None else result_keys(files.instances)
+            keys = [] if files.instances is None else list(score_ranges(files.instances))
             note = "no results are beside the instances, so that no means are compared"
             scores = tuple(RecordedScore(names[key]) for key in keys)
             return LogInfo(HARNESS, scores=scores, notes=(note, *map(str, problems.kept)))
-        scored = _scored_keys(files.instances, aggregate)
+        scored = _scored(files.instances, aggregate)
         results = aggregate.evaluation_results
         counts = Counter(result.key for result in results)
         by_key = {result.key: result for result in reversed(results)}
@@ -96,7 +97,7 @@ class EveryEvalEver:
             model=aggregate.model_info.id,
             task=results[0].evaluation_name if results else None,
             scores=tuple(
-                _recorded(by_key[key], names, aggregate, is_only=count == 1)
+                _recorded(by_key[key], names[key], scored[key], is_only=count == 1)
                 for key, count in counts.items()
                 if key in scored
             ),
@@ -139,16 +140,19 @@ def _read_aggregate(path: Path | None, problems: Problems) -> Aggregate | None:
     return None
 
 
-def _scored_keys(instances: Path | None, aggregate: Aggregate) -> set[str]:
-    """The results that have instances. Our own exports say which have none."""
+def _scored(instances: Path | None, aggregate: Aggregate) -> dict[str, tuple[float, float] | None]:
+    """The results that have instances, with the range of their scores. Our own exports say which have none.
+
+    The range is None in an export of ours, in which it need not be known.
+    """
     if instances is None:
-        return set()
+        return {}
     if is_by_sample(aggregate):
-        return {result.key for result in aggregate.evaluation_results}
-    return set(result_keys(instances))
+        return dict.fromkeys(result.key for result in aggregate.evaluation_results)
+    return dict(score_ranges(instances))
 
 
-def _notes(counts: Mapping[str, int], results: Mapping[str, Result], scored: set[str]) -> Iterator[str]:
+def _notes(counts: Mapping[str, int], results: Mapping[str, Result], scored: Container[str]) -> Iterator[str]:
     for key, count in counts.items():
         if key not in scored:
             name = results[key].evaluation_result_id or metric_name(results[key])
@@ -157,20 +161,36 @@ def _notes(counts: Mapping[str, int], results: Mapping[str, Result], scored: set
             yield f"{count} results have the id {key!r}, so that their means are not compared"
 
 
-def _recorded(result: Result, names: ResultColumns, aggregate: Aggregate, *, is_only: bool) -> RecordedScore:
+def _recorded(result: Result, column: str, seen: tuple[float, float] | None, *, is_only: bool) -> RecordedScore:
     config, uncertainty = result.metric_config, result.score_details.uncertainty
-    is_ours = aggregate.eval_library.name == OUR_LIBRARY
     kind = config.additional_details.get("kind")
+    low, high = _bounds(result, seen)
     return RecordedScore(
-        names[result.key],
+        column,
         "lower" if config.lower_is_better else "higher",
-        # A range that another program states may be that of percentages, or of the mean.
-        low=as_score(config.min_score) if is_ours else None,
-        high=as_score(config.max_score) if is_ours else None,
+        low=low,
+        high=high,
         own_mean=result.score_details.score if is_only else None,
         own_count=None if uncertainty is None else uncertainty.num_samples,
         aggregation=None if kind == "mean" else kind,
     )
+
+
+def _bounds(result: Result, seen: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    """The range that a result states, if it is that of the scores of the samples: `seen` are the extreme ones.
+
+    It may also be that of percentages of scores from 0 to 1: then the score of the result is not between theirs.
+    """
+    low, high = as_score(result.metric_config.min_score), as_score(result.metric_config.max_score)
+    if low is not None and high is not None and not low < high:
+        return None, None
+    if seen is None:
+        return low, high
+    least, most = seen
+    slack = _ROUNDED * max(abs(least), abs(most))
+    is_same_scale = least - slack <= result.score_details.score <= most + slack
+    is_inside = (low is None or low <= least) and (high is None or most <= high)
+    return (low, high) if is_same_scale and is_inside else (None, None)
 
 
 def _settings(results: list[Result]) -> dict[str, object]:

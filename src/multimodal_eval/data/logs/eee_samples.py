@@ -35,8 +35,8 @@ __all__ = [
     "TextLine",
     "is_by_sample",
     "metric_name",
-    "result_keys",
     "score_lines",
+    "score_ranges",
     "whole_instance",
 ]
 
@@ -91,9 +91,14 @@ def _details(aggregate: Aggregate) -> dict[str, str]:
     return {} if detailed is None else detailed.additional_details
 
 
-def result_keys(instances: Path) -> list[str]:
-    """The results that have instances, in order of first appearance."""
-    return list(dict.fromkeys(line.score.key for _, line in score_lines(instances, Problems())))
+def score_ranges(instances: Path) -> dict[str, tuple[float, float]]:
+    """The results that have instances, in order of first appearance, with their lowest and highest score."""
+    ranges: dict[str, tuple[float, float]] = {}
+    for _, line in score_lines(instances, Problems()):
+        score = line.score.evaluation.score
+        low, high = ranges.get(line.score.key, (score, score))
+        ranges[line.score.key] = min(low, score), max(high, score)
+    return ranges
 
 
 def metric_name(result: Result) -> str:

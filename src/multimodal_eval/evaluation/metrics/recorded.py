@@ -7,17 +7,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ConfigError, shorten
-from multimodal_eval.core.metric import Direction, Metric, Scorer
+from multimodal_eval.core.metric import Bounds, Direction, Metric, Scorer
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = ["compute_recorded"]
+
+# Words in the name of a score that is between 0 and 1, if its values are.
+_SHARES = frozenset(
+    "acc accuracy match em hit correct iscorrect pass precision recall f1 anls iou refusal resolved".split()
+)
+# Words in the name of a score that may be larger than 1, whatever its values are.
+_QUANTITIES = frozenset(
+    "ppl perplexity likelihood loglikelihood logprob bits nll loss distance num number count total tokens words length "
+    "time seconds latency cost rank level rating stars".split()
+)
 
 
 class Recorded(Metric):
@@ -40,13 +56,33 @@ class Recorded(Metric):
         if low is not None and high is not None and not low < high:
             raise ConfigError(f"`{self.name}.low` must be below `high`. Got {low:g} and {high:g} instead.")
         self.needs = (f"metadata.{self.options['column']}",)
-        self.bounds = (low, high)
+        self.bounds = self._stated_bounds
         direction: Direction = self.options["direction"]
         self.direction = direction
 
+    @property
+    def _stated_bounds(self) -> Bounds:
+        return self.options["low"], self.options["high"]
+
     def open(self, state: object) -> Scorer:
         """A scorer that looks the values up."""
-        return _Lookup(self.options["column"], self.bounds)
+        return _Lookup(self.options["column"], self._stated_bounds)
+
+    def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:
+        """The range that is stated; without one, 0 to 1 if the values, or they and the name, show that it is a share.
+
+        The conclusion is not part of the signature, and no value is refused for it: two runs with the same column can
+        be compared even if only one of them shows the range.
+        """
+        return (0.0, 1.0) if self._stated_bounds == (None, None) and self._is_share(values) else self._stated_bounds
+
+    def _is_share(self, values: NDArray[np.float64]) -> bool:
+        words = set(re.split(r"[^a-z0-9]+", self.options["column"].lower()))
+        if words & _QUANTITIES or not ((values >= 0) & (values <= 1)).all():
+            return False
+        if words & _SHARES:
+            return True
+        return bool(((values == 0) | (values == 1)).all() and values.min() < values.max())
 
 
 class _Lookup:
