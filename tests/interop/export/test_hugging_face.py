@@ -7,6 +7,8 @@ import yaml
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.interop.export.registry import export
+from multimodal_eval.run.import_log import import_log
+from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.interop.export.runs import make_run
 
 
@@ -43,6 +45,13 @@ def test_the_metric_that_leads_is_the_default(run):
     assert entry["value"] == run[run.headline]["value"]
     (part,) = yaml.safe_load(export(run, "hf-eval-results", dataset="a/b", task="t", metrics=["bleu.bleu_1"]).text)
     assert part["value"] == run["bleu_1"]["value"]
+
+
+def test_an_imported_accuracy_is_a_percentage(tmp_path):
+    run = import_log(log_of(LM_EVAL, "toy_sum"), output=tmp_path / "run", progress=False).run
+    options = {"dataset": "a/b", "task": "t", "metrics": ["lm-eval.exact_match_strict-match"], "percent": True}
+    (entry,) = yaml.safe_load(export(run, "hf-eval-results", **options).text)
+    assert entry["value"] == pytest.approx(100 / 3)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,10 @@ def test_intervals_and_percentages(runs):
     low, high = (f"{100 * entry[side]:.1f}" for side in ("low", "high"))
     assert text.splitlines()[2] == rf"| exact\_match | 95.0 \[{low}, {high}\] |"
     assert "All scores: in percent." in text
+    with pytest.raises(ConfigError, match="wer is not known to be between 0 and 1, and cannot be a percentage"):
+        export(several(runs, "few"), "latex", metrics=["wer"], percent=True)
+    mixed = export(several(runs, "few"), "latex", metrics=["wer", "exact_match"], percent=True)
+    assert "wer is not known to be between 0 and 1, and cannot be a percentage" in mixed.notes
     text = export(several(runs, "few"), "markdown", uncertainty="none", percent=["wer"]).text
     assert text.splitlines()[2:4] == [r"| exact\_match | 0.250 |", "| wer ↓ | 75.0 |"]
     assert "wer: in percent." in text

@@ -19,6 +19,7 @@ from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.registry import Exported
+from multimodal_eval.interop.export.score_grid import not_shares
 from multimodal_eval.interop.export.yaml_files import yaml_text
 
 __all__ = ["OPTIONS", "EvalResult", "export"]
@@ -84,7 +85,7 @@ def _entry(run: Run, options: OptionValues) -> EvalResult:
     if options["percent"]:
         metric, part = metric_and_part(name, run.entries)
         if part or run.info.bounds_of(metric) != (0, 1):
-            raise ConfigError(f"{name} is not between 0 and 1, and cannot be a percentage")
+            raise ConfigError(not_shares([name]))
         factor = 100
     return EvalResult(
         Dataset(dataset, task, options["revision"]),

@@ -19,7 +19,7 @@ from multimodal_eval.core.records import COMPOSITE, Entry, Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.paired import ROUNDS
 
-__all__ = ["OPTIONS", "GridCell", "GridRow", "ScoreGrid", "score_grid"]
+__all__ = ["OPTIONS", "GridCell", "GridRow", "ScoreGrid", "not_shares", "score_grid"]
 
 Mark = Literal["", "better", "worse"]
 
@@ -111,7 +111,26 @@ def score_grid(runs: Sequence[Run], options: OptionValues) -> ScoreGrid:
         _tested_row(tested[name], runs, options, baseline) if name in tested else _own_row(name, runs, options)
         for name in metrics
     ]
-    return ScoreGrid(shown, tuple(rows), comparison, baseline, tuple(notes))
+    return ScoreGrid(shown, tuple(rows), comparison, baseline, (*notes, *_percent_notes(rows, options)))
+
+
+def _percent_notes(rows: Sequence[GridRow], options: OptionValues) -> list[str]:
+    """The metrics that cannot be percentages; refused if there are no others."""
+    others = [row.metric for row in rows if row.factor == 1]
+    if options["percent"] is not True or not others:
+        return []
+    if len(others) == len(rows):
+        raise ConfigError(not_shares(others))
+    return [not_shares(others)]
+
+
+def not_shares(metrics: Sequence[str]) -> str:
+    """Why metrics cannot be percentages."""
+    many = len(metrics) > 1
+    return (
+        f"{', '.join(metrics)} {'are' if many else 'is'} not known to be between 0 and 1, and cannot be "
+        f"{'percentages' if many else 'a percentage'}"
+    )
 
 
 def _check(options: OptionValues) -> None:
