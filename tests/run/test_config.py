@@ -6,6 +6,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.run.config import overlaid
 from tests.run.caption_samples import samples
 
 
@@ -46,3 +47,8 @@ def test_metric_names_that_a_run_cannot_store_are_refused(name):
 
 def test_a_single_metric_may_be_a_string():
     assert evaluate(samples(), metrics="cider").metrics == ["cider"]
+
+
+def test_columns_of_fields_are_merged_field_by_field():
+    config = overlaid({"map": {"id": "qid", "prediction": "a"}}, map={"generated_answer": "b", "question": "text"})
+    assert config.map == {"id": "qid", "generated_answer": "b", "question": "text"}  # `prediction` is the answer, too

@@ -203,3 +203,25 @@ def test_functions_are_not_called(folder):
     with pytest.raises(ConfigError):
         open_task(path)
     assert not (folder / "owned").exists()
+
+
+@pytest.mark.parametrize("name", ["test.jsonl", "test.csv"])
+def test_rows_without_ids_are_numbered(tmp_path, name):
+    rows = [{"question": "2 + 2?", "answer": "4"}, {"question": "2 + 3?", "answer": "5"}]
+    text = (
+        "question,answer\n2 + 2?,4\n2 + 3?,5\n"
+        if name == "test.csv"
+        else "".join(f"{json.dumps(row)}\n" for row in rows)
+    )
+    (tmp_path / name).write_text(text)
+    path = written(tmp_path, TASK.replace("test: test.jsonl", f"test: {name}"))
+    run = evaluate(path, model=lambda request: "5", output=tmp_path / "run")
+    assert run["exact_match"]["value"] == 0.5
+    assert [sample.id for sample in run.samples()] == ["0", "1"]
+
+
+def test_a_map_of_the_call_keeps_the_target(tmp_path):
+    (tmp_path / "test.jsonl").write_text('{"qid": "q7", "question": "2 + 2?", "answer": "4"}\n')
+    run = evaluate(written(tmp_path), model=lambda request: "4", map={"id": "qid"})
+    assert run["exact_match"]["value"] == 1
+    assert [sample.id for sample in run.samples()] == ["q7"]

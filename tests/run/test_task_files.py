@@ -235,3 +235,24 @@ def test_only_yaml_files_are_task_files(folder):
     assert not is_task_file(folder / "answers.jsonl")
     assert not is_task_file(folder / "missing.yaml")
     assert not is_task_file([{"id": "a"}])
+
+
+def test_a_map_of_the_call_changes_single_columns(folder):
+    data = folder / "data" / "questions.jsonl"
+    data.write_text("".join(json.dumps({**row, "better": "brown"}) + "\n" for row in ROWS))
+    run = evaluate(folder / "task.yaml", folder / "answers.jsonl", map={"expected_answer": "better"})
+    assert run["exact_match"]["value"] == 0.5  # "brown" is the second answer; the ids are still those in `qid`
+    assert run.info.config.map == {"id": "qid", "question": "text", "expected_answer": "better"}
+    call = captured_call(
+        *map(str, ("score", folder / "task.yaml", folder / "answers.jsonl", "-o", folder / "run", "--no-report")),
+        *("--map", "question=gold", "--map", "expected_answer=better"),
+    )
+    assert call.status == 0, call.err.decode()
+
+
+def test_a_map_of_a_configuration_changes_single_columns(folder):
+    config = {"map": {"question": "better"}}
+    data = folder / "data" / "questions.jsonl"
+    data.write_text("".join(json.dumps({**row, "better": "?"}) + "\n" for row in ROWS))
+    run = evaluate(folder / "task.yaml", folder / "answers.jsonl", config=config, map={"expected_answer": "text"})
+    assert run.info.config.map == {"id": "qid", "question": "better", "expected_answer": "text"}

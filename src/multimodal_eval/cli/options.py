@@ -150,7 +150,7 @@ def format_option(command: Command) -> Command:
 
 
 class DataFormat(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
-    """How the result is printed (`prints`), or the format of a log of another harness."""
+    """How the result is printed (`prints`), or the format of a log or a dataset."""
 
     name = "LOG"
 
@@ -160,10 +160,10 @@ class DataFormat(click.ParamType):  # type: ignore[type-arg]  # generic only in 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """A name that is known."""
         from multimodal_eval.core.errors import did_you_mean
-        from multimodal_eval.data.logs.recognised import LOG_FORMATS
+        from multimodal_eval.data.logs.recognised import FORMATS
 
-        known = (*self.prints, *LOG_FORMATS)
-        if value not in known:
+        known = (*self.prints, *FORMATS)
+        if value not in known and value.partition(":")[0] not in FORMATS:
             self.fail(f"no format is named {value!r}.{did_you_mean(value, known)}", param, ctx)
         return str(value)
 

@@ -12,6 +12,7 @@ from multimodal_eval.core.config import JudgeConfig, RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.records import JsonObject
+from multimodal_eval.core.sample import ANSWER_ALIASES
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.resources.catalogue import CATALOGUE
 from multimodal_eval.run.config_faults import in_words
@@ -38,8 +39,8 @@ def load_config(source: ConfigSource) -> RunConfig:
 def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     """The configuration with the given settings on top; None and False mean "not given".
 
-    Metric options, the settings of generation and the columns of human labels are merged one by one: those of the file
-    remain unless they are given again.
+    Metric options, the settings of generation and the columns of fields and of human labels are merged one by one:
+    those of the file remain unless they are given again.
     """
     for key in settings:
         if key not in RunConfig.__struct_fields__:
@@ -63,6 +64,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         changes["generation"] = _merged(base["generation"], changes["generation"])
     if isinstance(changes.get("judges"), dict):
         changes["judges"] = merged_judges(base.get("judges", {}), changes["judges"])
+    if isinstance(changes.get("map"), dict):
+        changes["map"] = merged_columns(base.get("map", {}), changes["map"])
     if isinstance(changes.get("human"), dict):
         changes["human"] = {**base.get("human", {}), **changes["human"]}
     config = with_judges(_converted({**base, **changes}, "the settings"))
@@ -91,6 +94,15 @@ def _with_declared_judges(settings: dict[str, Any]) -> dict[str, Any]:
     names = [entry.name if isinstance(entry, JudgeConfig) else entry for entry in entries or ()]
     judges = {**(settings.get("judges") or {}), **{judge.name: judge for judge in declared}}
     return {**settings, "metrics": names, "judges": judges}
+
+
+def merged_columns(base: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
+    """The columns of fields with changes on top, field by field. The answer has several names."""
+    maps = (
+        {("generated_answer" if name in ANSWER_ALIASES else name): columns[name] for name in columns}
+        for columns in (base, changes)
+    )
+    return {name: column for columns in maps for name, column in columns.items()}
 
 
 def merged_judges(base: JsonObject, changes: JsonObject) -> JsonObject:

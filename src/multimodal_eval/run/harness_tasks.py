@@ -107,6 +107,7 @@ class _Reading:
     places: Mapping[str, Place]
     content: JsonObject = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of the columns of the data
 
     def take(self) -> None:
         """Take every key that maps, in the order of the file."""
@@ -116,7 +117,7 @@ class _Reading:
         version = metadata.get("version") if isinstance(metadata, dict) else None
         self.content["name"] = str(self.given.get("task") or self.path.stem)
         self.content["version"] = str(version if version is not None else "1")
-        self.content["data"] = str(self._data())
+        self.content["data"] = self._numbered(str(self._data()))
         self.content["columns"] = {}
         takers: dict[str, Callable[[Any], bool]] = {
             "doc_to_text": self._prompt,
@@ -164,6 +165,12 @@ class _Reading:
                 return self._relative(str(folder / pattern))
         return self._relative(str(folder))
 
+    def _numbered(self, data: str) -> str | JsonObject:
+        """The data; rows without ids are numbered, as these harnesses do."""
+        file = file_set(self.path.parent / data).files[0]
+        self.kinds = peeked(file.path, file.log)
+        return data if "id" in self.kinds else {"path": data, "format": "rows"}
+
     def _relative(self, name: str) -> Path:
         path = self.path.parent / name
         return path.relative_to(self.path.parent) if path.is_relative_to(self.path.parent) else path
@@ -202,7 +209,7 @@ class _Reading:
         column = self._column(value)
         if column is None:
             return False
-        kind = self._kinds().get(column)
+        kind = self.kinds.get(column)
         if kind not in ("text", "texts"):
             return False
         self.content["columns"]["references" if kind == "texts" else "expected_answer"] = column
@@ -210,7 +217,7 @@ class _Reading:
 
     def _choices(self, value: Any) -> bool:
         column = self._column(value)
-        if column is None or column not in self._kinds():
+        if column is None or column not in self.kinds:
             return False
         self.content["columns"]["choices"] = column
         return True
@@ -227,10 +234,6 @@ class _Reading:
     def _column(self, value: Any) -> str | None:
         match = _COLUMN.fullmatch(value.strip()) if isinstance(value, str) and not isinstance(value, Tagged) else None
         return None if match is None else match[1] or match[2]
-
-    def _kinds(self) -> Mapping[str, str]:
-        files = file_set(self.path.parent / self.content["data"]).files
-        return peeked(files[0].path, files[0].log)
 
     def _output(self, value: Any) -> bool:
         return bool(value == "generate_until")

@@ -21,7 +21,7 @@ from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
 from multimodal_eval.generate.built_in_prompts import prompts
-from multimodal_eval.run.config import ConfigSource, load_config
+from multimodal_eval.run.config import ConfigSource, load_config, merged_columns
 from multimodal_eval.run.config_faults import in_words
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
 from multimodal_eval.run.judging.files import is_file
@@ -145,6 +145,7 @@ def with_task(
     settings = {**task_settings, **given}
     options, new = task_settings.get("options", {}), given.get("options", {})
     settings["options"] = {name: {**options.get(name, {}), **new.get(name, {})} for name in {**options, **new}}
+    settings["map"] = merged_columns(task_settings["map"], given.get("map", {}))
     asked = given.get("generation") or ({} if model is None else {"model": model})
     if asked:
         settings["generation"] = {**opened.generation, **asked}

@@ -21,6 +21,7 @@ class DatasetFormat:
 
     harness = ""
     every_file = True
+    is_plain = False  # whether the columns and cells are those of the file
 
     def part_name(self, path: Path) -> str:
         """Nothing: the ids of a dataset are unique in all its files."""

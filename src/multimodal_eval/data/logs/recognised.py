@@ -16,7 +16,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.logs.log_format import Head, LogFormat
 from multimodal_eval.data.readers.blocks import DamagedStreamError, bare_suffix, open_bytes
 
-__all__ = ["LOG_FORMATS", "log_format", "log_formats", "recognised"]
+__all__ = ["FORMATS", "LOG_FORMATS", "log_format", "log_formats", "recognised"]
 
 _HEAD = 1 << 16  # bytes
 
@@ -47,8 +47,10 @@ _DATASETS = {
     "vlmevalkit-tsv": _Entry("datasets.vlmevalkit_tsv", (".tsv",), (b"question",)),
     "webdataset": _Entry("datasets.webdataset", (".tar",)),
     "croissant": _Entry("datasets.croissant", (".json", ".jsonld"), (b'"@context"',)),
+    "rows": _Entry("datasets.numbered_rows", (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"), ()),
 }
 _FORMATS = {**_LOGS, **_DATASETS}
+FORMATS = tuple(_FORMATS)
 LOG_FORMATS = tuple(_LOGS)
 
 

@@ -252,4 +252,13 @@ def is_log(path: Path) -> bool:
 
 def is_textual(path: Path, log: str | None = None) -> bool:
     """Whether all values in this format are text. `log` is the name of a log format, if it is known."""
-    return bare_suffix(path) in DELIMITERS and log is None and not is_log(path)
+    if bare_suffix(path) not in DELIMITERS:
+        return False
+    return not is_log(path) if log is None else is_plain(log)
+
+
+def is_plain(log: str) -> bool:
+    """Whether the reader of a format leaves the columns and the cells of a file as they are."""
+    from multimodal_eval.data.logs.recognised import log_format
+
+    return getattr(log_format(log), "is_plain", False)
