@@ -92,6 +92,40 @@ def test_waiting_for_a_rate_limit_is_bounded():
         ask([RateLimitError("HTTP 429", 400.0)], longest_wait=900.0)
 
 
+def test_a_longer_pause_than_a_run_waits_stops_it_at_the_first_failure():
+    model = Scripted([RateLimitError("HTTP 429: daily limit", 3600.0)])
+
+    async def main(clock: Callable[[], float]) -> None:
+        asker = Asker(model, Effort(concurrency=4), clock=clock)
+
+        async def work(number: int) -> None:
+            await asker.ask(asked(number))
+
+        await for_each(iter(range(50)), work, 5, asker)
+
+    with pytest.raises(BreakerError) as stop:
+        simulated(main)
+    assert str(stop.value) == (
+        "the endpoint asks for a pause of 1 h 0 min (HTTP 429: daily limit). A run waits for at most 15 min 0 s, so no "
+        "more requests are made now"
+    )
+    assert len(model.times) <= 5  # those that had started, and one in the place of the first
+
+
+def test_nothing_is_asked_before_the_time_for_which_a_request_was_given_up():
+    model = Scripted([RateLimitError("HTTP 429", 600.0), RateLimitError("HTTP 429", 600.0), "yes"])
+
+    async def main(clock: Callable[[], float]) -> Exchange:
+        asker = Asker(model, clock=clock, draw=lambda: 0.0)
+        with pytest.raises(OpenRequestError):
+            await asker.ask(asked("first"))
+        return await asker.ask(asked("first"))
+
+    assert simulated(main).outcome.text == "yes"
+    refused, again, later = model.times
+    assert (again - refused, later - again) == (pytest.approx(600.1), pytest.approx(600.1))
+
+
 def test_a_rejected_request_is_an_outcome_and_is_not_retried():
     exchange, model = ask([RejectedError("HTTP 400: too long")])
     assert (exchange.outcome.status, exchange.outcome.reason) == ("rejected", "HTTP 400: too long")

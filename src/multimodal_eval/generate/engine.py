@@ -1,7 +1,8 @@
 """Ask a model many requests at once: bounded, adaptive, with retries, and stopped if the endpoint is down.
 
 Every request is a coroutine that waits for a slot of the controller, calls the generator with a time-out, and retries
-failures that are not the fault of the request. A request whose retries are used up stays open: it has no outcome.
+failures that are not the fault of the request. A request whose retries are used up stays open: it has no outcome. If
+the endpoint asks for a longer pause than `Effort.longest_wait`, no more requests are made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.generation_config import GenerationConfig
+from multimodal_eval.core.progress_line import duration
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.exchange import Exchange
@@ -97,10 +99,13 @@ class Asker:
         self._looked: tuple[float, bool] = (float("-inf"), False)  # when the endpoint was last tried; was it alive?
         self._looking = asyncio.Lock()
         self._has_succeeded = False
+        self._resumes_at = float("-inf")  # before it, the endpoint wants no request: one was given up for that
 
     async def ask(self, request: Request) -> Exchange:
         """The outcome of a request. Raises OpenRequestError if every attempt fails, BreakerError if all requests do."""
         attempts = _Attempts()
+        while (pause := self._resumes_at - self.clock()) > 0:
+            await self._away(pause)
         while True:
             attempts.number += 1
             started, begin = time.time(), self.clock()
@@ -143,6 +148,7 @@ class Asker:
         pause = self.draw() * self._longest_pause(attempts.number)
         asked = getattr(failure, "retry_after", None)
         if asked is not None:
+            self._refuse_long_pause(asked, failure)
             pause += asked
         if isinstance(failure, MalformedReplyError):
             attempts.malformed += 1
@@ -151,18 +157,32 @@ class Asker:
         elif isinstance(failure, RateLimitError):
             attempts.waited += pause
             if attempts.waited > self.effort.longest_wait:
+                self._resumes_at = max(self._resumes_at, self.clock() + (asked or 0.0))
                 raise OpenRequestError(_text(failure)) from failure
         elif not self._is_down:
             attempts.used += 1
             if attempts.used > self.effort.retries:
                 raise OpenRequestError(_text(failure)) from failure
+        await self._away(pause)
+        return None
+
+    async def _away(self, pause: float) -> None:
+        """Wait, and leave the place to others meanwhile."""
         self.sleeping += 1
         self.went_to_sleep()
         try:
             await self.sleep(pause)
         finally:
             self.sleeping -= 1
-        return None
+
+    def _refuse_long_pause(self, asked: float, failure: Exception) -> None:
+        """Stop if the endpoint asks for a longer pause than a run waits."""
+        longest = self.effort.longest_wait
+        if asked > longest:
+            raise BreakerError(
+                f"the endpoint asks for a pause of {duration(asked)} ({_text(failure)}). A run waits for at most "
+                f"{duration(longest)}, so no more requests are made now"
+            ) from failure
 
     @property
     def _is_down(self) -> bool:

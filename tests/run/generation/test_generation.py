@@ -16,7 +16,7 @@ from multimodal_eval.core.errors import ConfigError, OpenSamplesError, Retryable
 from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.engine import BreakerError
-from multimodal_eval.generate.protocol import Answer, EndpointError, Request
+from multimodal_eval.generate.protocol import Answer, EndpointError, RateLimitError, Request
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.verify import verify_run
 
@@ -168,6 +168,20 @@ def test_an_endpoint_that_is_down_stops_the_run_with_the_command_that_continues(
     with pytest.raises(BreakerError, match=r"10 times in a row.*No sample is answered yet.*mmeval run --resume"):
         answered(data, tmp_path / "run", Model(fail))
     resume(tmp_path / "run", model=Model(), progress=False)
+
+
+def test_a_pause_that_is_too_long_stops_the_run_and_keeps_its_answers(data, tmp_path):
+    def limited(prompt: str) -> None:
+        if len(model.asked) > 5:
+            raise RateLimitError("HTTP 429: daily limit", 3600.0)
+
+    model = Model(limited)
+    with pytest.raises(BreakerError) as stop:
+        answered(data, tmp_path / "run", model)
+    assert str(stop.value).startswith("the endpoint asks for a pause of 1 h 0 min (HTTP 429: daily limit). A run waits")
+    assert "5 of 30 samples have an outcome, which is kept" in str(stop.value)
+    assert str(stop.value).endswith(f"Continue with: mmeval run --resume {tmp_path / 'run'}")
+    assert len(model.asked) < 5 + 2 * 4  # those in flight; nothing is asked a second time
 
 
 def test_a_run_is_not_continued_with_another_model(data, tmp_path):
