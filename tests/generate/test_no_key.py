@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from multimodal_eval import generate
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.registry import find_generator
@@ -128,6 +129,40 @@ def test_settings_with_a_key_are_refused_because_they_are_stored(model, settings
     with pytest.raises(ConfigError, match=message) as refused:
         find_generator(config)
     assert not has_key(str(refused.value).encode())
+
+
+@pytest.mark.parametrize("model", ["openai:tiny", "echo:", "script:answers.json", "llama:smollm2-135m"])
+@pytest.mark.parametrize(
+    ("extra", "path"),
+    [
+        ({"api_key": "sk-top-abcdefgh"}, "api_key"),
+        ({"headers": {"Authorization": "Bearer sk-nested-abcdefgh"}}, "headers.Authorization"),
+        ({"options": [{"proxy": {"password": "correct horse"}}]}, "options.0.proxy.password"),
+        ({"user": "sk-value-abcdefgh"}, "user"),
+        ({"headers": [["X-Custom", "bearer 0123456789"]]}, "headers.0.1"),
+    ],
+)
+def test_a_key_at_any_depth_is_refused_by_every_provider(model, extra, path):
+    config = msgspec.convert({"model": model, "parameters": {"extra": extra}}, GenerationConfig)
+    with pytest.raises(ConfigError, match=f"`extra` must not set '{path}'") as refused:
+        find_generator(config)
+    assert "abcdefgh" not in str(refused.value)
+    assert "horse" not in str(refused.value)
+
+
+def test_a_key_in_the_settings_of_a_function_is_refused(tmp_path):
+    settings = {"parameters": {"extra": {"headers": {"Authorization": "Bearer sk-nested-abcdefgh"}}}}
+    with pytest.raises(ConfigError, match="`extra` must not set"):
+        generate([{"question": "q"}], model=lambda request: "yes", generation=settings, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_property_of_a_schema_may_be_named_key():
+    properties = {"key": {"type": "string"}, "token": {"type": "string", "description": "the token that was chosen"}}
+    schema = {"json_schema": {"name": "answer", "schema": {"properties": properties, "required": ["key", "token"]}}}
+    extra = {"response_format": schema, "options": {"stop_token": "</s>"}, "sport": "skateboarding"}
+    config = msgspec.convert({"model": "openai:tiny", "parameters": {"extra": extra}}, GenerationConfig)
+    assert find_generator(config).label == "openai:tiny"
 
 
 @pytest.mark.parametrize("name", ["top_k", "max_completion_tokens", "token_ids", "keyword", "return_tokens"])

@@ -15,6 +15,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.registry import installed_entry_points
 from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.generate.secrets import refuse_secrets
 
 __all__ = ["ENTRY_POINT_GROUP", "checked", "find_generator", "providers"]
 
@@ -50,7 +51,8 @@ def providers() -> dict[str, str]:
 
 
 def find_generator(config: GenerationConfig) -> Generator:
-    """The generator of a configuration."""
+    """The generator of a configuration, whose settings will be stored."""
+    refuse_secrets(config)
     provider, _, model = config.model.partition(":")
     if provider in BUILT_IN:
         module = import_module(f"multimodal_eval.generate.providers.{BUILT_IN[provider][0]}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies
@@ -19,11 +19,16 @@ import msgspec
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["Key", "key_from_environment", "refuse_key_in", "refuse_stored"]
+__all__ = ["Key", "key_from_environment", "refuse_key_in", "refuse_secrets"]
 
 REMOVED = "[key removed]"
 # Names of fields with a key; `key`, `token` and the like at their end.
 _SECRET_NAME = re.compile(r"(?i)(^|[-_.])(api[-_]?key|key|token|secret|password|authorization|bearer)$")
+# Values that are a key, whatever their name: an HTTP header, or the prefix of a well-known service.
+_SECRET_VALUE = re.compile(
+    r"(?i:(bearer|basic)\s+\S{8,})|(sk|gsk|xai|hf|ghp|github_pat|xox[abp])[-_][A-Za-z0-9_-]{8,}"
+    r"|AIza[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{12,}"
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST = 8  # characters; shorter values, such as EMPTY or none, are placeholders that an answer may contain
 
@@ -103,15 +108,26 @@ def key_from_environment(name: str) -> Key:
     return Key(value, name, _proxy_secrets())
 
 
-def refuse_stored(config: GenerationConfig, key: Key) -> None:
-    """Refuse a key in the settings of a generation, because they are stored with the run."""
-    for name in config.parameters.extra:
-        if _SECRET_NAME.search(name):
+def refuse_secrets(config: GenerationConfig) -> None:
+    """Refuse fields of the body that contain a key, at any depth, because the settings are stored with the run."""
+    for path, value in _fields(config.parameters.extra):
+        name, is_nested = path[-1], len(path) > 1
+        is_named = bool(_SECRET_NAME.search(name))
+        if is_named and is_nested:  # a JSON schema may have a property with such a name
+            is_named = isinstance(value, str) and len(value) >= SHORTEST
+        if is_named or (isinstance(value, str) and _SECRET_VALUE.fullmatch(value.strip())):
             raise ConfigError(
-                f"`extra` must not set {name!r}: it is stored with the run. Put the key into an environment variable "
-                "and name it with --key-env"
+                f"`extra` must not set {'.'.join(path)!r}: it looks like a key, and it is stored with the run. Put the "
+                "key into an environment variable and name it with --key-env"
             )
-    refuse_key_in(config, key, "the settings of the generation")
+
+
+def _fields(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The fields of a JSON object with their paths, and those of the objects and lists in them."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in pairs:
+        yield (*path, str(name)), inner
+        yield from _fields(inner, (*path, str(name)))
 
 
 def refuse_key_in(config: msgspec.Struct, key: Key, what: str) -> None:

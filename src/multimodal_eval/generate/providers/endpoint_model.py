@@ -16,7 +16,7 @@ from multimodal_eval.generate.http import HttpClient, checked_url, decoded
 from multimodal_eval.generate.probe import Endpoint, Probe
 from multimodal_eval.generate.protocol import Answer, FilteredError, Media, RejectedError, Request
 from multimodal_eval.generate.providers.wishes import Wishes, without_alternatives
-from multimodal_eval.generate.secrets import key_from_environment, refuse_stored
+from multimodal_eval.generate.secrets import key_from_environment, refuse_key_in
 
 __all__ = ["Api", "EndpointModel", "base64_text", "encoded", "images_of", "json_string"]
 
@@ -60,7 +60,7 @@ class EndpointModel(Endpoint):
         self.label = f"{provider}:{model}" + (f"@{config.revision}" if config.revision else "")
         self.base_url = checked_url(config.base_url) if config.base_url else self.api.base_url
         self.key = key_from_environment(config.key_env or self.api.key_env)
-        refuse_stored(config, self.key)
+        refuse_key_in(config, self.key, "the settings of the generation")
         headers = {} if self.key.value is None else {self.api.key_header: self.api.key_prefix + self.key.value}
         self.client = HttpClient(self.key, {**self.api.headers, **headers}, subject=model)
         self._probe = Probe(self, on=config.use_probe)

@@ -14,6 +14,7 @@ from multimodal_eval.generate.prices import with_price
 from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.registry import checked, find_generator, providers
+from multimodal_eval.generate.secrets import refuse_secrets
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
 from multimodal_eval.run.generation.batch import Batch, refuse_batch
@@ -79,6 +80,7 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
         return None
     batch = model if isinstance(model, Batch) else None
     is_named = model is None or isinstance(model, str | Batch)
+    refuse_secrets(config)
     generator = find_generator(config) if is_named else as_generator(model)
     if batch is not None:
         refuse_batch(config, generator, batch)
