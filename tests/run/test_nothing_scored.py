@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 from shlex import split
 
 import msgspec
@@ -246,3 +247,20 @@ def test_validate_notes_missing_references(tmp_path):
     output = " ".join(mmeval("validate", str(path)).stdout.split())
     assert "the column 'pred' is read as generated_answer" in output
     assert "If it is in 'gt', add: --map references=gt" in output
+
+
+def test_the_columns_of_a_dataset_are_not_suggested_as_answers():
+    dataset = str(Path(__file__).parents[1] / "data" / "datasets" / "fixtures" / "hf")
+    refused = mmeval("score", dataset, "--metrics", "exact_match", code=1).stderr
+    assert f"Ask a model for answers: `mmeval run {dataset} --model PROVIDER:NAME`" in refused
+    assert "generated_answer=" not in refused
+    checked = " ".join(mmeval("validate", dataset).stdout.split())
+    assert "no problems" in checked
+    assert "! no sample has an answer. Ask a model for answers: `mmeval run" in checked
+
+
+def test_a_task_may_be_checked_before_it_is_answered(data):
+    task = data.with_name("task.yaml")
+    task.write_text("name: dogs\ndata: data.jsonl\n")
+    checked = " ".join(mmeval("validate", str(task)).stdout.split())
+    assert f"! no sample has an answer. Ask a model for answers: `mmeval run {task}" in checked

@@ -34,14 +34,16 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
     from multimodal_eval.cli.terminal import warning
+    from multimodal_eval.data.logs.recognised import is_dataset
     from multimodal_eval.data.readers import limits
     from multimodal_eval.data.readers.column_names import peeked
     from multimodal_eval.data.readers.inputs import FileInput
     from multimodal_eval.data.readers.problems import Problems
     from multimodal_eval.data.readers.records import parse_map
     from multimodal_eval.data.readers.summary import Summary, refuse_empty
-    from multimodal_eval.run.nothing_scored import missing_references, refuse_missing_answers
+    from multimodal_eval.run.nothing_scored import missing_answers, missing_references, refuse_missing_answers
 
+    given = data
     data, columns, log = _task_data(data, dict(params["mapping"]))
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
     mapped, questions = parse_map(columns), params["questions"]
@@ -56,7 +58,9 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     refuse_empty(summary, str(data))
     firsts = [files.files[0] for files in (source.data_files, source.prediction_files) if files is not None]
     kinds = {column: kind for first in firsts for column, kind in peeked(first.path, first.log).items()}
-    if not params["allow_empty"]:
+    # A dataset and a task are meant to be answered by a model: that no answers are there is not an error.
+    to_answer = predictions is None and (given != data or is_dataset(firsts[0].log))
+    if not params["allow_empty"] and not to_answer:
         refuse_missing_answers(summary.fields, kinds)
     out = console()
     where = f" in {len(source.files):,} files" if len(source.files) > 1 else ""
@@ -69,16 +73,18 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
         out.print(f"  metadata columns: {', '.join(names[:_SHOWN_COLUMNS])}{more}")
     if summary.blank_answers:
         out.print(warning(f"{summary.blank_answers:,} blank answers: they get each metric's worst value"))
-    without_references = missing_references(summary.fields, kinds)
-    for note in [*summary.notes, *([] if without_references is None else [without_references])]:
+    notes = [missing_answers(summary.fields, str(given)) if to_answer else None]
+    notes.append(missing_references(summary.fields, kinds))
+    for note in [*summary.notes, *filter(None, notes)]:
         out.print(f"! {note}")
 
 
 def _task_data(data: Path, columns: dict[str, str]) -> tuple[Path, dict[str, str], str | None]:
     """The data, columns and format of a task file; other data as they are."""
+    from multimodal_eval.run.config import merged_columns
     from multimodal_eval.run.task_files import is_task_file, open_task
 
     if not is_task_file(data):
         return data, columns, None
     task = open_task(data)
-    return task.data, {**task.settings["map"], **columns}, task.settings["format"]
+    return task.data, merged_columns(task.settings["map"], columns), task.settings["format"]

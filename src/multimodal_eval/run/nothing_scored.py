@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import NothingScoredError, Problem
+from multimodal_eval.core.errors import InputError, NothingScoredError, Problem
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.data.logs.recognised import is_dataset
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
+from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.run.failed_answers import failed_answers
 
@@ -41,9 +46,11 @@ def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo, *, is_an
     if any("generated_answer" in need.split("|") for need in unmet) and (failure := failed_answers(folder, info)):
         raise NothingScoredError([_failed(plan, failure, None if folder.is_kept else _accepting(info))])
     if unmet:
-        kinds = _stored_columns(folder)
+        kinds, data = _stored_columns(folder), _dataset(info)
         problems = [
-            _missing(f"{_listed(metrics_by_need[need])} cannot score any sample: ", need, kinds, info.source is None)
+            _missing(
+                f"{_listed(metrics_by_need[need])} cannot score any sample: ", need, kinds, info.source is None, data
+            )
             for need in unmet
         ]
         raise NothingScoredError(_with_advice(problems, _accepting(info)))
@@ -54,6 +61,11 @@ def refuse_missing_answers(fields: Iterable[str], kinds: Kinds) -> None:
     if not {*ANSWERS} & {*fields}:
         problem = _missing("metrics cannot score any sample: ", "generated_answer", kinds)
         raise NothingScoredError(_with_advice([problem], "To check data without answers: --allow-empty"))
+
+
+def missing_answers(fields: Iterable[str], data: str) -> str | None:
+    """A note about a dataset without answers."""
+    return None if {*ANSWERS} & {*fields} else f"no sample has an answer. {_to_answer(data)}"
 
 
 def missing_references(fields: Iterable[str], kinds: Kinds) -> str | None:
@@ -112,13 +124,32 @@ def _hint_for(results: Results, names: Sequence[str], kinds: Kinds, info: RunInf
     if entry.unscored.get("missing_input") != entry.n_total:
         return None
     need = entry.reasons[0].reason.removeprefix("no ").split(", ")[0].replace(" or ", "|")
-    return _hint(need, kinds, in_memory=info.source is None)
+    return _hint(need, kinds, in_memory=info.source is None, dataset=_dataset(info))
 
 
-def _missing(subject: str, need: str, kinds: Kinds, in_memory: bool = False) -> Problem:
+def _missing(subject: str, need: str, kinds: Kinds, in_memory: bool = False, dataset: str | None = None) -> Problem:
     shown = need.replace("|", "` or `")
     message = f"{subject}no sample has `{shown}`."
-    return Problem(code=CODE, message=message, field=need, hint=_hint(need, kinds, in_memory=in_memory))
+    return Problem(
+        code=CODE, message=message, field=need, hint=_hint(need, kinds, in_memory=in_memory, dataset=dataset)
+    )
+
+
+def _dataset(info: RunInfo) -> str | None:
+    """The data of a run, if they are a published dataset without a second file: its columns have no answers."""
+    if info.source is None or info.source.predictions is not None:
+        return None
+    with suppress(InputError, OSError):
+        if is_dataset(file_set(Path(info.source.data), info.config.format).files[0].log):
+            return info.source.data
+    return None
+
+
+def _to_answer(data: str) -> str:
+    return (
+        f"Ask a model for answers: `mmeval run {quote(data)} --model PROVIDER:NAME`, "
+        f"or give them in a second file: `mmeval score {quote(data)} ANSWERS`"
+    )
 
 
 def _failed(plan: Plan, failure: Sequence[str], advice: str | None) -> Problem:
@@ -128,11 +159,13 @@ def _failed(plan: Plan, failure: Sequence[str], advice: str | None) -> Problem:
     return Problem(code=CODE, message="\n".join(filter(None, lines)))
 
 
-def _hint(need: str, kinds: Kinds, *, in_memory: bool) -> str:
-    """The columns that are there, and the option that names the likely one."""
+def _hint(need: str, kinds: Kinds, *, in_memory: bool, dataset: str | None = None) -> str:
+    """The columns that are there, and the option that names the likely one. `dataset` has no answers."""
     names = [repr(column) for column in kinds]
     shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
     text = f"The columns are {shown}."
+    if dataset is not None and "generated_answer" in need.split("|"):
+        return f"{text}\n{_to_answer(dataset)}"
     likely = suggestion(need, kinds)
     if likely is None:
         return text

@@ -127,3 +127,9 @@ def test_a_line_of_another_shape_is_named(tmp_path):
     (problem,) = problems.kept
     assert (problem.code, problem.line) == ("TYPE", 2)
     assert "not a review of evalscope" in problem.message
+
+
+def test_other_columns_are_not_taken_for_misspelt_fields():
+    _, _, summary = read(CHOICES)
+    assert "extracted_answer" in summary.metadata
+    assert summary.notes == []

@@ -189,6 +189,13 @@ def test_a_likely_misspelling_is_pointed_out(tmp_path):
     ]
 
 
+def test_a_field_that_is_there_is_not_pointed_out(tmp_path):
+    path = write(tmp_path / "data.jsonl", [{"id": "a", "pred": "x", "generated_answer": "y", "referencs": ["x"]}])
+    _, summary = read(path, columns={"generated_answer": "pred"})
+    assert [note for note in summary.notes if "generated_answer" in note] == []
+    assert "'referencs' is kept as metadata. Did you mean 'references'?" in summary.notes[0]
+
+
 def test_empty_cells_are_null_except_for_the_answer(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("id,question,expected_answer,generated_answer,relevant\na,,,,true\n")

@@ -16,7 +16,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.logs.log_format import Head, LogFormat
 from multimodal_eval.data.readers.blocks import DamagedStreamError, bare_suffix, open_bytes
 
-__all__ = ["FORMATS", "LOG_FORMATS", "log_format", "log_formats", "recognised"]
+__all__ = ["FORMATS", "LOG_FORMATS", "is_dataset", "log_format", "log_formats", "recognised"]
 
 _HEAD = 1 << 16  # bytes
 
@@ -76,6 +76,12 @@ def log_format(name: str) -> LogFormat:
         raise ConfigError(f"the format {plain!r} has no option {option!r}")
     with_option: LogFormat = chosen.with_option(option)
     return with_option
+
+
+def is_dataset(name: str | None) -> bool:
+    """Whether a format is that of published datasets, which have no answers of models."""
+    plain = (name or "").partition(":")[0]
+    return plain in _DATASETS and not getattr(_imported(plain), "is_plain", False)
 
 
 def recognised(path: Path) -> LogFormat | None:

@@ -280,9 +280,9 @@ def checker_of(
 ) -> RecordChecker:
     """The checker for the records of a file; `columns` maps fields to columns with other names."""
     textual = is_textual(path, log)
-    may_mix = log is not None and bool(log_format(log).harness)
+    is_log = log is not None and bool(log_format(log).harness)
     return RecordChecker(
-        str(path), problems, columns, textual=textual, annotators=annotators, taken=taken, may_mix=may_mix
+        str(path), problems, columns, textual=textual, annotators=annotators, taken=taken, is_log=is_log
     )
 
 

@@ -129,9 +129,9 @@ class RecordChecker:
         textual: bool = False,
         annotators: tuple[str, ...] = (),
         taken: TakenColumns | None = None,
-        may_mix: bool = False,  # types of values in one column, as the documents of other programs do
+        is_log: bool = False,  # of another program: its reader chose the columns of fields, and others may mix types
     ) -> None:
-        self.file, self.problems, self._may_mix = file, problems, may_mix
+        self.file, self.problems, self._is_log = file, problems, is_log
         self.taken = taken or TakenColumns()  # columns with other names that are fields too
         self.unused_annotators = set(annotators)
         self._annotators = annotators
@@ -355,7 +355,7 @@ class RecordChecker:
         first = self._kinds.get(column)
         if first is None:
             self._kinds[column] = (kind, self.file, self._line, shorten(value))
-        elif first[0] != kind and column not in self._mixed and not self._may_mix:
+        elif first[0] != kind and column not in self._mixed and not self._is_log:
             self._mixed.add(column)
             _, file, line, shown = first
             where = f"line {line}" if file == self.file else f"{file}:{line}"
@@ -371,11 +371,14 @@ class RecordChecker:
         return [column for column in self._kinds if column not in self._route and not self._is_annotator.get(column)]
 
     def likely_typos(self) -> list[str]:
-        """Columns kept as metadata whose names look like a misspelt field."""
+        """Columns kept as metadata whose names look like a misspelt field that no record has."""
+        if self._is_log:
+            return []
+        present = self.present
         return [
             f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
             for column in self.metadata_columns[:_MOST_COMPARED]
-            if (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8))
+            if (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8)) and near[0] not in present
         ]
 
 
