@@ -103,6 +103,21 @@ def test_yes_and_no_have_the_extracted_answer():
     assert [sample.metadata["vlmevalkit.score"] for sample in samples] == [1, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("names", "model", "task"),
+    [
+        (["toy_CHOICES.xlsx", "toy_CHOICES_exact_matching_result.xlsx"], "toy", "CHOICES"),
+        (["my_model_MMBench_DEV_EN.xlsx"], "my_model", "MMBench_DEV_EN"),
+        (["my_model_QUIZ.xlsx"], None, "my_model_QUIZ"),  # may be the model `my`
+    ],
+)
+def test_model_and_dataset_of_files_in_any_folder(tmp_path, names, model, task):
+    for name in names:
+        shutil.copy(VLMEVALKIT / "choices" / "toy_CHOICES_exact_matching_result.xlsx", tmp_path / name)
+    info = FORMAT.info(tmp_path / names[-1])
+    assert (info.model, info.task) == (model, task)
+
+
 def test_model_and_dataset_are_in_the_names(tmp_path):
     folder = tmp_path / "toy" / "T20261116-1234"
     shutil.copytree(PREDICTIONS, folder)

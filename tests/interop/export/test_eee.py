@@ -20,6 +20,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.interop.export.eee_identity import portable
 from multimodal_eval.interop.export.registry import export
 from multimodal_eval.run.import_log import import_log
+from multimodal_eval.run.rescore import rescore
 from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LM_EVAL, VLMEVALKIT, log_of
 from tests.interop.export.eee_schema import AGGREGATE, INSTANCE
 from tests.interop.export.runs import SAMPLES, make_run
@@ -275,6 +276,52 @@ def test_right_answers_of_an_imported_run_are_correct(log, tmp_path):
     assert {each["evaluation"]["is_correct"] for each in instances if each["evaluation"]["score"] < 1} == {False}
     for result in aggregate["evaluation_results"]:
         assert (result["metric_config"]["min_score"], result["metric_config"]["max_score"]) == (0, 1)
+
+
+def test_each_task_of_an_imported_folder_has_results_of_its_own(tmp_path):
+    run = import_log(LM_EVAL, output=tmp_path / "run", progress=False).run
+    aggregate, instances, files = exported(run, tmp_path)
+    jsonschema.validate(aggregate, AGGREGATE)
+    by_id = {result["evaluation_result_id"]: result for result in aggregate["evaluation_results"]}
+    choice = by_id["toy_choice/lm-eval.acc"]
+    assert (choice["evaluation_name"], choice["source_data"]["dataset_name"]) == ("toy_choice", "toy_choice")
+    assert choice["score_details"]["score"] == 0.5
+    assert choice["score_details"]["uncertainty"]["num_samples"] == 4
+    assert "toy_sum/lm-eval.acc" not in by_id
+    assert by_id["lm-eval.acc"]["source_data"]["dataset_name"] == "lm-eval-6-tasks"
+    assert {each["evaluation_name"] for each in instances} == {"lm-eval-6-tasks"}
+    assert any("the run has 6 tasks. Each has its own results" in note for note in files.notes)
+    back = import_log(files.paths[0], progress=False).run
+    assert list(back.entries) == [f"eee.{name.replace('.', '_')}" for name in run.entries]
+    assert back["eee.lm-eval_acc"]["value"] == run["lm-eval.acc"]["value"]
+
+
+def test_the_harness_of_an_imported_run_survives(tmp_path):
+    run = import_log(log_of(LM_EVAL, "toy_sum"), output=tmp_path / "run", progress=False).run
+    files = export(run, "eee", tmp_path)
+    aggregate = json.loads(files.paths[0].read_text())
+    assert (aggregate["eval_library"]["name"], aggregate["eval_library"]["version"]) == ("lm-eval", "0.4.13")
+    assert "multimodal_eval" in json.loads(aggregate["eval_library"]["additional_details"]["versions"])
+    assert files.paths[0].parent == tmp_path / "data" / "toy_sum" / "toys" / "scripted"
+    before, after = run.info.imported, import_log(files.paths[0], progress=False).run.info.imported
+    for name in ("harness", "version", "model", "task", "settings"):
+        assert getattr(after, name) == getattr(before, name)
+
+
+def test_scores_of_ours_are_by_our_library(tmp_path):
+    imported = import_log(log_of(LM_EVAL, "toy_sum"), output=tmp_path / "run", progress=False).run
+    metrics = ["exact_match", "lm-eval.exact_match_strict-match"]
+    run = rescore(imported, {"metrics": metrics}, output=tmp_path / "again")
+    library = exported(run, tmp_path)[0]["eval_library"]
+    assert library["name"] == "multimodal-eval"
+    assert json.loads(library["additional_details"]["mmeval.imported"])["harness"] == "lm-eval"
+
+
+def test_an_imported_run_is_published_under_its_task(tmp_path):
+    run = import_log(HELM / "choices", output=tmp_path / "run", progress=False).run
+    aggregate, _, _ = exported(run, tmp_path)
+    name = "simple_mcqa:model=simple_model1,num_train_trials=2,data_augmentation=lower"
+    assert {result["source_data"]["dataset_name"] for result in aggregate["evaluation_results"]} == {name}
 
 
 @pytest.mark.parametrize(

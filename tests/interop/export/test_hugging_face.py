@@ -8,7 +8,7 @@ import yaml
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.interop.export.registry import export
 from multimodal_eval.run.import_log import import_log
-from tests.data.logs.fixture_logs import LM_EVAL, log_of
+from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LM_EVAL, log_of
 from tests.interop.export.runs import make_run
 
 
@@ -109,3 +109,29 @@ def test_the_hub_reads_the_model_index(run):
     name, results = cards.model_index_to_eval_results(content)
     assert name == "parrot"
     assert cards.eval_results_to_model_index(name, results) == content
+
+
+def index_of(log, folder):
+    run = import_log(log, output=folder / "run", progress=False).run
+    (model,) = yaml.safe_load(export(run, "model-index").text)["model-index"]
+    return model
+
+
+def test_the_task_is_named_by_the_media(tmp_path):
+    (result,) = index_of(HELM / "choices", tmp_path)["results"]
+    assert result["task"]["type"] == "text-generation"
+    (result,) = index_of(EVALSCOPE / "images", tmp_path / "images")["results"]
+    assert result["task"]["type"] == "image-text-to-text"
+    (result,) = index_of(log_of(LM_EVAL, "toy_colour"), tmp_path / "hashes")["results"]  # the log has hashes of images
+    assert result["task"]["type"] == "image-text-to-text"
+
+
+def test_each_task_of_an_imported_folder_is_a_result(tmp_path):
+    model = index_of(LM_EVAL, tmp_path)
+    assert model["name"] == "scripted"
+    by_name = {result["dataset"]["name"]: result for result in model["results"]}
+    tasks = ["toy_captions", "toy_choice", "toy_colour", "toy_first_caption", "toy_sum", "toy_word"]
+    assert list(by_name) == ["lm-eval-6-tasks", *tasks]
+    values = {metric["type"]: metric["value"] for metric in by_name["toy_choice"]["metrics"]}
+    assert list(values) == ["lm-eval.acc", "lm-eval.acc_norm"]
+    assert values["lm-eval.acc"] == 0.5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -15,7 +16,7 @@ from typing import cast
 import msgspec
 
 from multimodal_eval.data.logs.eee_collected import collected
-from multimodal_eval.data.logs.eee_records import Aggregate, Result
+from multimodal_eval.data.logs.eee_records import OF_LOG, ORIGIN, Aggregate, Origin, Result
 from multimodal_eval.data.logs.eee_samples import (
     HARNESS,
     OurSamples,
@@ -35,6 +36,7 @@ OUR_LIBRARY = "multimodal-eval"
 _SAMPLES = "_samples.jsonl"
 _ROUNDED = 0.01  # how far a rounded result may be beyond the scores of the samples, relative to them
 _DECODE_AGGREGATE = msgspec.json.Decoder(Aggregate).decode
+_DECODE_ORIGIN = msgspec.json.Decoder(Origin).decode
 
 
 class EveryEvalEver:
@@ -91,18 +93,19 @@ class EveryEvalEver:
         results = aggregate.evaluation_results
         counts = Counter(result.key for result in results)
         by_key = {result.key: result for result in reversed(results)}
+        origin = _origin(aggregate)
         return LogInfo(
-            aggregate.eval_library.name,
-            version=aggregate.eval_library.version,
+            origin.harness,
+            version=origin.version,
             model=aggregate.model_info.id,
-            task=results[0].evaluation_name if results else None,
+            task=origin.task,
             scores=tuple(
                 _recorded(by_key[key], names[key], scored[key], is_only=count == 1)
                 for key, count in counts.items()
                 if key in scored
             ),
             notes=tuple(_notes(counts, by_key, scored)),
-            settings=_settings(results),
+            settings=_settings(results) or origin.settings,
         )
 
 
@@ -132,12 +135,30 @@ def _read_aggregate(path: Path | None, problems: Problems) -> Aggregate | None:
     try:
         text = path.read_bytes()
         limits.check_json(text, str(path), None, "the file of results")
-        return _DECODE_AGGREGATE(text)
+        aggregate = _DECODE_AGGREGATE(text)
+        aggregate.evaluation_results = [result for result in aggregate.evaluation_results if not _is_of_log(result)]
+        return aggregate
     except DECODE_ERRORS as error:
         problems.add("SYNTAX", f"the results cannot be read: {error}", file=str(path))
     except OSError as error:
         problems.add("NOT_FOUND", f"the results cannot be read: {error.strerror}", file=str(path))
     return None
+
+
+def _is_of_log(result: Result) -> bool:
+    """Whether a result of ours is that of one log of several. Its instances belong to the result of all logs."""
+    return OF_LOG in result.metric_config.additional_details
+
+
+def _origin(aggregate: Aggregate) -> Origin:
+    """The harness that gave the scores; an export of ours says from which one it was imported."""
+    library = aggregate.eval_library
+    text = library.additional_details.get(ORIGIN)
+    if text is not None:
+        with suppress(*DECODE_ERRORS):
+            return _DECODE_ORIGIN(text.encode())
+    results = aggregate.evaluation_results
+    return Origin(harness=library.name, version=library.version, task=results[0].evaluation_name if results else None)
 
 
 def _scored(instances: Path | None, aggregate: Aggregate) -> dict[str, tuple[float, float] | None]:

@@ -14,7 +14,9 @@ from multimodal_eval.data.readers.problems import Columns
 
 __all__ = [
     "BY_SAMPLE",
+    "OF_LOG",
     "ORDER",
+    "ORIGIN",
     "OURS",
     "SAMPLE",
     "SCHEMA_VERSION",
@@ -34,6 +36,7 @@ __all__ = [
     "Library",
     "MetricConfig",
     "ModelInfo",
+    "Origin",
     "Output",
     "Performance",
     "Result",
@@ -51,6 +54,8 @@ OURS = "mmeval."
 SAMPLE = f"{OURS}sample"  # in the metadata of the first instance of a sample: the fields that differ from the instance
 UNSCORED = f"{OURS}unscored"  # in the details of a score: {status: {reason: [ids]}}
 UNSCORED_SAMPLES = f"{OURS}unscored_samples"  # of the instances' file: samples without any score
+OF_LOG = f"{OURS}log"  # detail of a metric: the log, of several in the run, that the result is about
+ORIGIN = f"{OURS}imported"  # detail of the library: an `Origin` as JSON
 ORDER = f"{OURS}order"  # of the instances' file
 BY_SAMPLE = "by sample"  # the instances of a sample follow each other
 
@@ -302,6 +307,15 @@ class Instance(_Record, kw_only=True):
     def stated_epoch(self) -> str | None:
         """The epoch, if the metadata say it."""
         return (self.metadata or {}).get("epoch")
+
+
+class Origin(_Record, kw_only=True):
+    """The harness whose log a run of ours was imported from."""
+
+    harness: str
+    version: str | None = None
+    task: str | None = None
+    settings: Columns = {}
 
 
 class UnscoredSample(msgspec.Struct):

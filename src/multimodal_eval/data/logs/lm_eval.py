@@ -29,9 +29,10 @@ from multimodal_eval.data.logs.sample_lines import (
 )
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "IMAGE_HASHES"]
 
 HARNESS = "lm-eval"
+IMAGE_HASHES = "image_hashes"  # the column with all that the log has of images
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[0-9-]+(?:\.\d+)?)\.jsonl(?:\.gz|\.zst)?")
 # Metrics that are means, unless a task says otherwise.
 _MEANS = frozenset("acc acc_norm acc_bytes acc_mutual_info exact_match bypass".split())
@@ -120,7 +121,7 @@ def _record(document: Document) -> Columns:
     chosen = likelihoods(first.get("filtered_resps"))
     record |= _reply(first, pairs) if chosen is None else _choice(first, pairs, chosen)
     if images := _images(first.get("arguments")):
-        record["image_hashes"] = images
+        record[IMAGE_HASHES] = images
     record["prompt"] = pairs[0][0] if pairs and isinstance(pairs[0][0], str) else None
     for name, item in entries:
         for metric in _LINES.metrics(item):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,12 @@ _SCORES = (
     *("hit", "score", "match", "correct", "acc", "is_correct", "eval_score", "verifier_score", "verifier_match"),
     *("judge_score", "safety_score", "effectiveness_score", "subjective_score", "objective_score", "reason_score"),
     *("average_score",),
+)
+# The beginning of the name of a common dataset, after that of a model.
+_DATASETS = re.compile(
+    r"(?<=.)_(MMBench|MMMU|MMStar|MMVet|MME|SEEDBench|POPE|ScienceQA|TextVQA|DocVQA|ChartQA|InfoVQA|OCRVQA|OCRBench|AI2D"
+    r"|HallusionBench|MathVista|MathVision|MathVerse|RealWorldQA|GQA|VizWiz|COCO|BLINK|CCBench|LLaVABench|MUIRBench)"
+    r"(?![a-z])"
 )
 _TRUTH = {"true": 1.0, "false": 0.0}
 _RESULTS = ("_acc", "_score")  # the files with the means
@@ -95,11 +102,11 @@ class VLMEvalKit:
                 f"{failures} of {rows} predictions are failures of the model's API. VLMEvalKit gives them a score; "
                 "here they are unscored"
             )
-        means, model = _means(path), _model(path)
+        means, (model, task) = _means(path), _model_and_task(path)
         return LogInfo(
             HARNESS,
             model=model,
-            task=self.part_name(path).removeprefix(f"{model}_"),
+            task=task,
             scores=tuple(
                 RecordedScore(
                     score_column(HARNESS, name),
@@ -123,15 +130,23 @@ def _evaluates(path: Path, predictions: Path) -> bool:
 
 def _predictions(path: Path) -> dict[str, dict[str, str]]:
     """The rows of the predictions beside an evaluation, by index; none if there are none, or if they are too large."""
+    file = _predictions_file(path)
+    if file is None or file.stat().st_size >= _MOST_PREDICTIONS:
+        return {}
+    rows = {row.get("index", ""): row for _, row in _rows(file, Problems())}
+    return {index: row for index, row in rows.items() if "prediction" in row}
+
+
+def _predictions_file(path: Path) -> Path | None:
+    """The predictions that a file evaluates: the file beside it whose name is the longest beginning of its own."""
     stem = path.name.partition(".")[0]
     while "_" in stem:
         stem = stem.rpartition("_")[0]
         for suffix in (".xlsx", ".tsv", ".json"):
             file = path.with_name(f"{stem}{suffix}")
-            if file.is_file() and file.stat().st_size < _MOST_PREDICTIONS:
-                rows = {row.get("index", ""): row for _, row in _rows(file, Problems())}
-                return {index: row for index, row in rows.items() if "prediction" in row}
-    return {}
+            if file.is_file():
+                return file
+    return None
 
 
 def _lost(row: Mapping[str, str], prediction: Mapping[str, str] | None) -> dict[str, str]:
@@ -140,10 +155,21 @@ def _lost(row: Mapping[str, str], prediction: Mapping[str, str] | None) -> dict[
     return {name: cell for name, cell in cells.items() if cell and cell != "nan" and row.get(name, cell) in ("", "nan")}
 
 
-def _model(path: Path) -> str | None:
-    """The folder `MODEL/T20261116-…` of a file, if its name starts with that of the model."""
-    model = path.parent.parent.name if path.parent.name.startswith("T2") else path.parent.name
-    return model if model and path.name.startswith(f"{model}_") else None
+def _model_and_task(path: Path) -> tuple[str | None, str]:
+    """The model and the dataset in the name of the predictions, MODEL_DATASET.
+
+    The model is the folder `MODEL/T20261116-…` of a file, if the name starts with it. Otherwise the name must have one
+    place only at which it can be split, or a dataset that is known.
+    """
+    stem = (_predictions_file(path) or path).name.partition(".")[0]
+    folder = path.parent.parent.name if path.parent.name.startswith("T2") else path.parent.name
+    if folder and stem.startswith(f"{folder}_"):
+        return folder, stem.removeprefix(f"{folder}_")
+    known = _DATASETS.search(stem)
+    if known is not None:
+        return stem[: known.start()], stem[known.start() + 1 :]
+    model, _, task = stem.partition("_")
+    return (model, task) if model and task and "_" not in task else (None, stem)
 
 
 def _header(data: bytes, delimiter: str) -> list[str]:

@@ -20,7 +20,7 @@ from multimodal_eval.core.records import to_json
 from multimodal_eval.data.logs.eee_records import BY_SAMPLE, ORDER, UNSCORED_SAMPLES, Detailed
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.eee_aggregate import aggregate_of, evaluation_id
-from multimodal_eval.interop.export.eee_identity import IDENTITY, identity_of, portable
+from multimodal_eval.interop.export.eee_identity import IDENTITY, identity_of, portable, tasks_of
 from multimodal_eval.interop.export.eee_instances import Instances, score_columns
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
@@ -104,8 +104,11 @@ def _details(instances: Instances) -> dict[str, str]:
 
 
 def _notes(run: Run, instances: Instances) -> list[str]:
-    """What the schema has no place for."""
+    """What the schema has no place for, and results that are of several tasks."""
     notes = []
+    if tasks := tasks_of(run):
+        name = instances.evaluation_name
+        notes.append(f"the run has {len(tasks)} tasks. Each has its own results, and those over all are named {name!r}")
     without_value = [name for name, entry in run.entries.items() if entry.value is None]
     if without_value:
         notes.append(f"no result can be without a score, so that these are left out: {', '.join(without_value)}")

@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.arrow import float_values
-from multimodal_eval.core.metric import Kind
+from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.options import OptionValues
-from multimodal_eval.core.records import Entry, Figure, RunInfo
+from multimodal_eval.core.records import RECORDED, Entry, Figure, RunInfo, Slice
 from multimodal_eval.data.logs.eee import OUR_LIBRARY
 from multimodal_eval.data.logs.eee_records import (
+    OF_LOG,
+    ORIGIN,
     SCHEMA_VERSION,
     UNSCORED,
     Aggregate,
@@ -28,6 +30,7 @@ from multimodal_eval.data.logs.eee_records import (
     Library,
     MetricConfig,
     ModelInfo,
+    Origin,
     Result,
     ScoreDetails,
     SourceData,
@@ -35,12 +38,13 @@ from multimodal_eval.data.logs.eee_records import (
     Uncertainty,
 )
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.eee_identity import Identity
+from multimodal_eval.interop.export.eee_identity import Identity, tasks_of
 from multimodal_eval.interop.export.eee_instances import Instances, ScoreColumn
 
 __all__ = ["aggregate_of", "evaluation_id", "seconds"]
 
 LEVEL = 0.95
+_UNKNOWN = "unknown"
 _NO_CORRECTNESS = "true for the best possible score; the metric does not say which answers are correct"
 _CORRECTNESS = "true for the best possible score"
 
@@ -71,15 +75,28 @@ def aggregate_of(
             source_organization_name=options["organization"],
             evaluator_relationship=options["relationship"],
         ),
-        eval_library=Library(
-            name=OUR_LIBRARY,
-            version=info.versions.get("multimodal_eval", "unknown"),
-            additional_details=_library_details(run),
-        ),
+        eval_library=_library(run, instances),
         model_info=_model(identity, options),
-        evaluation_results=[_result(run, identity, column, instances, options) for column in instances.columns],
+        evaluation_results=[
+            *(_result(run, identity, column, instances, options) for column in instances.columns),
+            *(
+                result
+                for task, below in tasks_of(run).items()
+                for column in instances.columns
+                if (result := _task_result(run, task, below, column, options)) is not None
+            ),
+        ],
         detailed_evaluation_results=detailed,
     )
+
+
+def _library(run: Run, instances: Instances) -> Library:
+    """The program that gave the scores: the harness, if all of them are from its log."""
+    imported, variants = run.info.imported, run.info.config.variants
+    name, version = OUR_LIBRARY, run.info.versions.get("multimodal_eval", _UNKNOWN)
+    if imported is not None and all(variants.get(column.metric) == RECORDED for column in instances.columns):
+        name, version = imported.harness, imported.version or _UNKNOWN
+    return Library(name=name, version=version, additional_details=_library_details(run))
 
 
 def _library_details(run: Run) -> dict[str, str]:
@@ -87,6 +104,7 @@ def _library_details(run: Run) -> dict[str, str]:
     without_value = [name for name, entry in run.entries.items() if entry.value is None]
     details = {
         "headline": run.headline,
+        ORIGIN: _origin(info),
         "seed": str(info.seed),
         "versions": _json(info.versions),
         "notes": _json(run.outcome.notes) if run.outcome.notes else None,
@@ -94,6 +112,13 @@ def _library_details(run: Run) -> dict[str, str]:
         "metrics_without_a_score": _json(without_value) if without_value else None,
     }
     return {key: value for key, value in details.items() if value is not None}
+
+
+def _origin(info: RunInfo) -> str | None:
+    if info.imported is None:
+        return None
+    fields = {name: getattr(info.imported, name) for name in Origin.__struct_fields__}
+    return _json(Origin(**fields))
 
 
 def _model(identity: Identity, options: OptionValues) -> ModelInfo:
@@ -124,6 +149,27 @@ def _result(run: Run, identity: Identity, column: ScoreColumn, instances: Instan
             score=score,
             details=_score_details(column, entry, instances),
             uncertainty=_uncertainty(run, column, entry),
+        ),
+        generation_config=_generation(run.info),
+    )
+
+
+def _task_result(run: Run, task: str, below: Slice, column: ScoreColumn, options: OptionValues) -> Result | None:
+    """The result of a metric, or of a part of one, in one task of several; None if it has no score there."""
+    entry = below.metrics.get(column.metric)
+    _, part = metric_and_part(column.name, run.entries)
+    figure = entry.parts.get(part) if entry is not None and part else entry
+    if entry is None or figure is None or figure.value is None:
+        return None
+    metric = _metric(run, column, run.entries[column.metric], is_binary=False)
+    metric.additional_details = {OF_LOG: task, "kind": str(run.kind_of(column.name))}
+    return Result(
+        evaluation_name=task,
+        evaluation_result_id=f"{task}/{column.name}",
+        source_data=SourceData(dataset_name=task, source_type="other", additional_details={"samples": str(below.n)}),
+        metric_config=metric,
+        score_details=ScoreDetails(
+            score=figure.value, details=_counts(entry), uncertainty=_with_interval(figure, None, entry.n_scored)
         ),
         generation_config=_generation(run.info),
     )
@@ -162,11 +208,7 @@ def _scalars(options: dict[str, Any]) -> dict[str, str | float | bool | None]:
 
 def _score_details(column: ScoreColumn, entry: Entry, instances: Instances) -> dict[str, str]:
     unscored = instances.unscored.get(column.name, {})
-    details = {
-        "samples_scored": str(entry.n_scored),
-        "samples_total": str(entry.n_total),
-        "unscored": _json(entry.unscored),
-    }
+    details = _counts(entry)
     if unscored:
         details[UNSCORED] = _json(unscored)
     if entry.warnings:
@@ -176,18 +218,27 @@ def _score_details(column: ScoreColumn, entry: Entry, instances: Instances) -> d
     return details
 
 
+def _counts(entry: Entry) -> dict[str, str]:
+    return {
+        "samples_scored": str(entry.n_scored),
+        "samples_total": str(entry.n_total),
+        "unscored": _json(entry.unscored),
+    }
+
+
 def _uncertainty(run: Run, column: ScoreColumn, entry: Entry) -> Uncertainty:
-    figure: Figure = column.figure
+    values = _values(run, column.name)
+    count = len(values) if column.name != column.metric else entry.n_scored
+    return _with_interval(column.figure, _deviation(values), count)
+
+
+def _with_interval(figure: Figure, deviation: float | None, count: int) -> Uncertainty:
     error = None if figure.stderr is None else StandardError(value=figure.stderr, method="analytic")
     interval = None
     if figure.low is not None and figure.high is not None:
         interval = Interval(lower=figure.low, upper=figure.high, confidence_level=LEVEL, method=figure.method)
-    values = _values(run, column.name)
     return Uncertainty(
-        standard_error=error,
-        confidence_interval=interval,
-        standard_deviation=_deviation(values),
-        num_samples=len(values) if column.name != column.metric else entry.n_scored,
+        standard_error=error, confidence_interval=interval, standard_deviation=deviation, num_samples=count
     )
 
 

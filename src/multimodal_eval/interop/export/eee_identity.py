@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.options import Option, Options, OptionValues
+from multimodal_eval.core.records import LOG, Slice
 from multimodal_eval.data.runs.run import Run
 
-__all__ = ["IDENTITY", "Identity", "identity_of"]
+__all__ = ["IDENTITY", "Identity", "identity_of", "tasks_of"]
 
 IDENTITY = Options(
     model=Option(str | None, None, help="the model as DEVELOPER/NAME; by default that of the run"),
@@ -79,9 +81,20 @@ def _asked(run: Run) -> tuple[str | None, str | None]:
     return provider, next(iter(generation.models), name.partition("@")[0]) or None
 
 
+def tasks_of(run: Run) -> Mapping[str, Slice]:
+    """The tasks of an imported run, if there are several: each was a log."""
+    slices = {} if run.info.imported is None else run.outcome.slices.get(LOG, {})
+    return slices if len(slices) > 1 else {}
+
+
 def _dataset(run: Run) -> str:
+    imported = run.info.imported
     if run.info.task is not None:
         return run.info.task
+    if imported is not None and len(imported.files) > 1:
+        return f"{imported.harness}-{len(imported.files)}-tasks"
+    if imported is not None and imported.task is not None:
+        return imported.task
     path = next((file.path for file in run.info.input if file.path is not None), None)
     return run.folder.name if path is None else PurePath(path).name.partition(".")[0] or run.folder.name
 

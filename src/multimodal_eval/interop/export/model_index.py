@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path, PurePath
 
 import msgspec
@@ -10,8 +11,10 @@ import msgspec
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.records import Entry, Figure
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.logs.lm_eval import IMAGE_HASHES
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.eee_identity import IDENTITY, identity_of
+from multimodal_eval.interop.export.eee_identity import IDENTITY, identity_of, tasks_of
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 from multimodal_eval.interop.export.yaml_files import yaml_text
@@ -27,9 +30,10 @@ OPTIONS = Options(
     hf_split=Option(str | None, None, help="its split"),
     url=Option(str | None, None, help="where the evaluation can be seen"),
 )
-# Our tasks -> those of the Hub. Other tasks are `image-text-to-text`.
+# Our tasks -> those of the Hub. Other tasks have a name by their media.
 _TASKS = {"captioning": "image-to-text", "vqa": "visual-question-answering"}
-_OTHER = "image-text-to-text"
+_FIELDS = {"image": ("image", "images"), "video": ("video",), "audio": ("audio",)}
+_LOOKED_AT = 1000  # samples whose messages and metadata are looked at
 Value = str | float | int
 
 
@@ -90,37 +94,57 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
         identity = identity_of(run, options)
         notes |= dict.fromkeys(identity.notes)
         entry = entries.setdefault(identity.model, ModelIndexEntry(identity.model_name, []))
-        entry.results.append(_result(run, identity.dataset, options))
+        entry.results += _results(run, identity.dataset, options)
     content = {"model-index": [msgspec.to_builtins(entry) for entry in entries.values()]}
     return Exported(text=yaml_text(content), notes=tuple(notes))
 
 
-def _result(run: Run, dataset: str, options: OptionValues) -> IndexResult:
-    values = [value for metric in metrics_of(run, options["metrics"]) for value in _values(run, metric)]
-    if not values:
-        raise ConfigError(f"{run.folder.label} has no score to export")
+def _results(run: Run, dataset: str, options: OptionValues) -> list[IndexResult]:
+    """The result over all samples, then that of each task, if the run was imported from the logs of several."""
+    metrics = metrics_of(run, options["metrics"])
     digests: dict[str, Value] = {
         f"sha256 of {PurePath(file.path).name}": file.sha256
         for file in run.info.input
         if file.path is not None and file.sha256 is not None
     }
-    return IndexResult(
-        Task(options["task_type"] or _TASKS.get(run.info.task or "", _OTHER), run.info.task),
-        Dataset(
-            options["hf_dataset"] or dataset,
-            dataset,
-            options["hf_config"],
-            options["hf_split"],
-            {"samples": run.outcome.n, **digests},
-        ),
-        values,
-        None if options["url"] is None else Source(options["url"], "multimodal-eval"),
-    )
+    scopes: dict[str, tuple[Mapping[str, Entry], dict[str, Value]]] = {
+        dataset: (run.entries, {"samples": run.outcome.n, **digests})
+    }
+    for task, below in tasks_of(run).items():
+        scopes.setdefault(task, (below.metrics, {"samples": below.n}))
+    kind = options["task_type"] or _TASKS.get(run.info.task or "") or _task_type(run)
+    results = []
+    for name, (entries, args) in scopes.items():
+        values = [value for metric in metrics for value in _values(run, metric, entries.get(metric))]
+        if values:
+            data = Dataset(options["hf_dataset"] or name, name, options["hf_config"], options["hf_split"], args)
+            source = None if options["url"] is None else Source(options["url"], "multimodal-eval")
+            results.append(IndexResult(Task(kind, run.info.task), data, values, source))
+    if not results:
+        raise ConfigError(f"{run.folder.label} has no score to export")
+    return results
 
 
-def _values(run: Run, metric: str) -> list[MetricValue]:
+def _task_type(run: Run) -> str:
+    """The task on the Hub by the media that the samples, or their messages, have."""
+    for medium, fields in _FIELDS.items():
+        if any(run.folder.has_values("samples", part, fields) for part in range(len(run.info.parts))):
+            return f"{medium}-text-to-text"
+    shown = {medium for sample in islice(run.samples(), _LOOKED_AT) for medium in _media_beside(sample)}
+    return next((f"{medium}-text-to-text" for medium in _FIELDS if medium in shown), "text-generation")
+
+
+def _media_beside(sample: Sample) -> Iterator[str]:
+    """The kinds of media in the messages of a sample; images of which a log has only hashes."""
+    if IMAGE_HASHES in sample.metadata:
+        yield "image"
+    yield from (part.type for message in sample.messages or () for part in message.parts)
+
+
+def _values(run: Run, metric: str, entry: Entry | None) -> list[MetricValue]:
     """The metric and its parts, without those that have no value."""
-    entry = run.entries[metric]
+    if entry is None:
+        return []
     signature = run.info.signatures.get(metric)
     figures: dict[str, Figure] = {metric: entry, **{f"{metric}.{part}": each for part, each in entry.parts.items()}}
     return [
