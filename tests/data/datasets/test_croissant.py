@@ -200,3 +200,35 @@ def test_a_cell_of_another_type_is_named(folder):
     assert str(problems.kept[0]).endswith(
         "questions.csv:2: TYPE: `views` must be of the type Integer. Got 'many' instead."
     )
+
+
+@pytest.mark.parametrize(("record_set", "field"), [(0, 1), (2, 0)])
+def test_a_column_that_does_not_exist_is_named(folder, record_set, field):
+    def edit(content):
+        extract = content["recordSet"][record_set]["field"][field]["source"]["extract"]
+        names.append(content["recordSet"][record_set]["field"][field]["@id"])
+        extract.clear()
+        extract["column"] = "nowhere"
+
+    names = []
+    name = ("questions", "captions", "facts")[record_set]
+    _, problems = samples_of(edited(folder, edit), name)
+    (problem,) = problems.kept
+    assert problem.code == "UNKNOWN_COLUMN"
+    assert f"the field {names[0]!r} names the column 'nowhere', which no row of" in problem.message
+    assert problem.hint.startswith("The columns are ")
+
+
+def test_rows_of_json_may_lack_a_column(folder):
+    rows = '{"text": "a"}\n{"text": "b", "more": 1}\n'
+    (folder / "rows.jsonl").write_text(rows)
+    path = folder / "own.json"
+    source = {"fileObject": {"@id": "rows"}}
+    fields = [{"@id": f"r/{name}", "source": {**source, "extract": {"column": name}}} for name in ("text", "more")]
+    files = [
+        {"@type": "cr:FileObject", "@id": "rows", "contentUrl": "rows.jsonl", "encodingFormat": "application/jsonl"}
+    ]
+    content = {"@context": {}, "distribution": files, "recordSet": [{"@id": "r", "field": fields}]}
+    path.write_text(json.dumps(content))
+    samples, problems = samples_of(path)
+    assert (len(samples), problems.total) == (2, 0)

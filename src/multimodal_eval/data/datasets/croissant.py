@@ -55,6 +55,8 @@ _READERS: dict[str, _Reader] = {
     ".ndjson": read_jsonl,
     ".parquet": read_parquet,
 }
+_TABLES: tuple[_Reader, ...] = (_CSV, _TSV, read_parquet)
+_SHOWN_COLUMNS = 20
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -127,10 +129,13 @@ def _records(metadata: Metadata, records: RecordSet, path: Path, problems: Probl
     if join is not None and join.joined_with is not None:
         for name, file in files_of(metadata, join.joined_with.resource, path.parent):
             media[str(_value(join.joined_with, {}, name, file, path.parent))] = name, file
-    number = 0
+    number, columns_of_fields = 0, _FieldColumns(records, tables[0])
     for name, file in files_of(metadata, tables[0], path.parent):
         encoding = metadata.resources[tables[0]].encoding
         for line, columns in _rows(records, encoding, file, problems):
+            columns_of_fields.see(columns)
+            if _reader(encoding, file) in _TABLES:  # of which every row has all columns
+                columns_of_fields.refuse_missing(file.name, by_first_row=True)
             row = _Row(columns, name, file, path.parent, media, join)
             try:
                 record = {field.name: row.field(field) for field in records.fields}
@@ -141,17 +146,62 @@ def _records(metadata: Metadata, records: RecordSet, path: Path, problems: Probl
                 record["id"] = number if records.key is None else record.pop(records.key, None)
             number += 1
             yield number, record
+    columns_of_fields.refuse_missing(tables[0])
+
+
+class _FieldColumns:
+    """The fields of a resource whose columns no row has so far. Rows of JSON need not have all."""
+
+    def __init__(self, records: RecordSet, resource: str) -> None:
+        self._missing = {
+            field.id: field.source
+            for field in records.leaves
+            if field.source is not None and field.source.resource == resource and field.source.column is not None
+        }
+        self._known: dict[str, None] = {}
+
+    def see(self, columns: Mapping[str, object]) -> None:
+        """Note the columns of a row."""
+        if self._missing:
+            self._known.update(dict.fromkeys(columns))
+            self._missing = {name: source for name, source in self._missing.items() if not _is_in(columns, source)}
+
+    def refuse_missing(self, where: str, *, by_first_row: bool = False) -> None:
+        """Refuse a field whose column is in none of the rows, if there are any. An object may be null in some rows."""
+        missing = ((name, str(source.column)) for name, source in self._missing.items())
+        if by_first_row:
+            missing = ((name, column) for name, column in missing if column.partition(".")[0] not in self._known)
+        name, column = next(missing, ("", ""))
+        if not name or not self._known:
+            return
+        known = list(self._known)
+        shown = ", ".join(map(repr, known[:_SHOWN_COLUMNS])) + (", …" if len(known) > _SHOWN_COLUMNS else "")
+        message = f"the field {name!r} names the column {column!r}, which no row of {where} has."
+        raise CroissantError(message, "UNKNOWN_COLUMN", f"The columns are {shown}.")
+
+
+def _is_in(columns: Mapping[str, object], source: Source) -> bool:
+    """Whether a row has the column of a source, which may be a path: `a.b`."""
+    if source.column is None or source.column in columns:
+        return True
+    *path, last = source.column.split(".")
+    inner = _at(columns, path)
+    return bool(path) and isinstance(inner, Mapping) and last in inner
 
 
 def _rows(records: RecordSet, encoding: str, file: Path, problems: Problems) -> Iterator[Record]:
     """The rows of a file; a file of which only properties are read is one row."""
     if all(source.column is None for source in records.sources):
         return iter([(1, {})])
-    reader = _READERS.get(encoding) or _READERS.get(bare_suffix(file))
+    reader = _reader(encoding, file)
     if reader is None:
         raise CroissantError(f"files of the format {encoding!r} are not read: {file.name}", "FORMAT")
     path = next((source.rows for source in records.sources if source.rows), None)
     return reader(file, problems) if path is None or reader is not read_json_array else _listed(file, path, problems)
+
+
+def _reader(encoding: str, file: Path) -> _Reader | None:
+    return _READERS.get(encoding) or _READERS.get(bare_suffix(file))
 
 
 def _listed(file: Path, path: str, problems: Problems) -> Iterator[Record]:

@@ -84,9 +84,14 @@ class RecordSet:
     key: str | None = None  # the name of the field that identifies a record
 
     @property
+    def leaves(self) -> list[Field]:
+        """The fields without parts."""
+        return [*_leaves(self.fields)]
+
+    @property
     def sources(self) -> list[Source]:
         """The sources of all fields."""
-        return [field.source for field in _leaves(self.fields) if field.source is not None]
+        return [field.source for field in self.leaves if field.source is not None]
 
 
 @dataclass(frozen=True)
