@@ -125,7 +125,8 @@ def rate(
         ratings = ratings.anchored(names.index(anchor))
     decided = [pair for run in runs for pair in _pairs(run, outcomes.metric)]
     is_stopped = any(pair.is_stopped for pair in decided)
-    skipped = sum(pair.population - pair.compared for pair in decided)
+    judging = [run.info.judging[outcomes.metric] for run in runs if outcomes.metric in run.info.judging]
+    skipped = sum(each.skipped for each in judging)
     ranks = _decided_ranks(names, decided) if is_stopped and len(runs) == 1 else ratings.rank_ranges(level)
     systems = _systems(outcomes, ratings, ranks, scale, level)
     return RatingTable(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from multimodal_eval.analysis.preferences import Preference
     from multimodal_eval.core.judge_config import JudgeConfig
-    from multimodal_eval.core.records import Figure
+    from multimodal_eval.core.records import ComparedPair, Figure
     from multimodal_eval.data.runs.run import Run
 
 
@@ -131,17 +131,20 @@ def _conclude(run: Run, params: Params) -> None:
 
 def show_preference(run: Run, preference: Preference) -> None:
     """Print the table of a comparison, what it means, and the pairs that are unscored."""
+    from multimodal_eval.analysis.preferences import conclusion
     from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.cli.show_judges import show_judge_warnings
     from multimodal_eval.cli.terminal import warning
 
     out = console()
     out.print(_table(preference))
-    out.print(as_text(_sentence(preference)), style="bold", soft_wrap=True)
+    out.print(as_text(conclusion(preference)), style="bold", soft_wrap=True)
     if preference.identical:
         out.print(f"pairs of equal answers, which are ties: {preference.identical:,}", soft_wrap=True)
-    unscored = preference.pairs - preference.scored
-    if unscored:
+    if preference.stopped is not None:
+        out.print(_stop(preference.stopped), soft_wrap=True)
+    unscored = preference.pairs - preference.scored - _skipped(preference)
+    if unscored > 0:
         out.print(warning(f"{unscored:,} of {preference.pairs:,} pairs unscored:"), soft_wrap=True)
         for failure in preference.failures:
             out.print(f"  {as_text(failure.id)}: {as_text(failure.reason)}", soft_wrap=True)
@@ -173,12 +176,11 @@ def _table(preference: Preference) -> Table:
     return table
 
 
-def _sentence(preference: Preference) -> str:
-    from multimodal_eval.core.display import p_comparison
+def _skipped(preference: Preference) -> int:
+    stopped = preference.stopped
+    return 0 if stopped is None else stopped.population - stopped.compared
 
-    if preference.p_value is None:
-        return "too few pairs to say which is better"
-    chance = p_comparison(preference.p_value)
-    if preference.better is None:
-        return f"neither is shown to be better ({chance}, paired randomization)"
-    return f"{preference.better} is better, by this judge ({chance}, paired randomization)"
+
+def _stop(pair: ComparedPair) -> str:
+    needed = f"stopped after {pair.compared:,} of {pair.population:,} pairs: the others were not needed"
+    return f"{needed}. The interval of the win rate accounts for the stop; the others do not"

@@ -10,6 +10,7 @@ from multimodal_eval.core.generation_config import Detail, GenerationConfig, Med
 
 __all__ = [
     "COMPARING",
+    "DECIDED",
     "EFFORT",
     "PREFIX",
     "UNASKED",
@@ -34,6 +35,7 @@ JudgeForm = Literal[
 ]
 COMPARING: tuple[JudgeForm, ...] = ("pairwise", "listwise")  # forms that compare answers
 PREFIX = "judge:"  # of a metric that is a judge: judge:NAME, judge:FILE.yaml
+DECIDED = "not compared: it was certain before which system is better"  # why a sample is unscored, with `until`
 Orders = Literal["both", "given", "random"]
 Combine = Literal["mean", "median", "majority"]
 Shown = Literal["question", "media", "references", "choices"]

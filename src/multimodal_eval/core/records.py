@@ -230,6 +230,11 @@ class JudgingInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     currency: str | None = None
     pairs: list[ComparedPair] = []  # with `until`, once it is decided
 
+    @property
+    def skipped(self) -> int:
+        """Samples that were not compared because their pair of systems was decided before."""
+        return sum(pair.population - pair.compared for pair in self.pairs)
+
 
 class ReportedScore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a harness itself reports for one of its scores."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.judge_config import EFFORT, UNASKED, Criterion, JudgeConfig
+from multimodal_eval.core.judge_config import DECIDED, EFFORT, UNASKED, Criterion, JudgeConfig
 from multimodal_eval.core.metric import Kind
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values, unscored
@@ -114,7 +114,7 @@ class JudgeMetric(AskingMetric):
             except UnreadableVerdictError as fault:
                 return unscored("error", f"{self._judge(place)} gave an unreadable verdict: {fault}")
         if not readings:
-            return unscored("missing_input", "the judge was not asked")
+            return unscored("missing_input", DECIDED if self.config.until is not None else "the judge was not asked")
         scores: dict[int, list[Score]] = defaultdict(list)
         for (judge, _), asked in groupby(readings, lambda each: (each[0].judge, each[0].repeat)):
             score = self.form.value(sample, [reading for _, reading in asked])

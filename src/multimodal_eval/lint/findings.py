@@ -65,7 +65,8 @@ class Values:
     """Running statistics of a metric's values, updated part by part."""
 
     bounds: Bounds = (None, None)
-    total: int = 0
+    rows: int = 0
+    total: int = 0  # rows for which a value was wanted
     scored: int = 0
     lowest: float = np.inf
     highest: float = -np.inf
@@ -73,13 +74,15 @@ class Values:
     at_low: int = 0
     at_high: int = 0
 
-    def see(self, values: NDArray[np.float64]) -> None:
-        """Add the next values; NaN for an unscored sample."""
-        unscored = np.isnan(values)
+    def see(self, values: NDArray[np.float64], unwanted: Mask | None = None) -> None:
+        """Add the next values; NaN for an unscored sample. A value may be missing in the rows that are `unwanted`."""
+        missing = np.isnan(values)
+        unscored = missing if unwanted is None else missing & ~unwanted
         if len(self.unscored_rows) < SHOWN:
-            self.unscored_rows += (np.flatnonzero(unscored)[:SHOWN] + self.total).tolist()
-        self.total += len(values)
-        present = values[~unscored]
+            self.unscored_rows += (np.flatnonzero(unscored)[:SHOWN] + self.rows).tolist()
+        present = values[~missing]
+        self.rows += len(values)
+        self.total += len(present) + int(unscored.sum())
         if not len(present):
             return
         self.scored += len(present)

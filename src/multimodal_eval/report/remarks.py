@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.judge_records import measures_the_judge
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def warnings(run: Run) -> list[str]:
         lines.append(measures_the_judge(judged))
     names_by_remark: dict[str, list[str]] = {}  # metrics with the same remark share a line
     for name, entry in run.entries.items():
-        for line in _remarks(entry):
+        judging = run.info.judging.get(name)
+        for line in _remarks(entry, 0 if judging is None else judging.skipped):
             names_by_remark.setdefault(line, []).append(name)
     return lines + [f"{', '.join(names)}: {line}" for line, names in names_by_remark.items()]
 
@@ -35,12 +37,14 @@ def _measures_its_judge(run: Run, name: str) -> bool:
     return entry is not None and entry.value is not None and entry.calibrated is None
 
 
-def _remarks(entry: Entry) -> Iterator[str]:
-    """Remarks on one metric that the table does not show."""
-    unscored = entry.n_total - entry.n_scored
-    if unscored:
-        kinds = ", ".join(f"{count:,} {status}" for status, count in entry.unscored.items())
-        example = f"; most often: {entry.reasons[0].reason}" if entry.reasons else ""
+def _remarks(entry: Entry, skipped: int) -> Iterator[str]:
+    """Remarks on one metric that the table does not show. Samples that were `skipped` lack nothing."""
+    unscored = entry.n_total - entry.n_scored - skipped
+    if unscored > 0:
+        counts = entry.unscored | {"missing_input": entry.unscored.get("missing_input", 0) - skipped}
+        kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count > 0)
+        reasons = [each.reason for each in entry.reasons if each.reason != DECIDED]
+        example = f"; most often: {reasons[0]}" if reasons else ""
         yield f"{unscored:,} of {entry.n_total:,} samples unscored ({kinds}){example}"
     for warning, count in entry.warnings.items():
         yield f"{count:,} × {warning.replace('_', ' ')}"

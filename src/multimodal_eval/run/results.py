@@ -39,7 +39,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.human import notes_on_labels
-from multimodal_eval.run.judging.stopped import stop_notes
+from multimodal_eval.run.judging.stopped import stop_notes, with_decision
 from multimodal_eval.run.plan import Plan
 
 SHOWN_REASONS = 5
@@ -75,7 +75,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         if labels is not None:
             notes += label_notes(metric.name, column.values, labels, averaging.clusters)
         metrics[metric.name] = MetricEntry(
-            **fields_of(_of_generation(entry, metric, column, averaging, info)),
+            **fields_of(_with_stops(entry, metric, column, averaging, info)),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
             origin_signature=metric.origin_signature(Rows(column.values[column.scored], column.stats)),
@@ -124,13 +124,14 @@ def recomputed(
         labels = labels_of(folder, info, name)
         entries[name] = _entry(column, aggregate, averaging, aggregate_part, labels)
         if metric is not None and name != COMPOSITE:
-            entries[name] = _of_generation(entries[name], metric, column, averaging, info)
+            entries[name] = _with_stops(entries[name], metric, column, averaging, info)
         slices.add(column, aggregate, averaging, aggregate_part, labels)
     return entries, slices.entries()
 
 
-def _of_generation(entry: Entry, metric: Metric, column: Column, averaging: Averaging, info: RunInfo) -> Entry:
-    """The entry with what epochs and an early stop of generation add to a mean."""
+def _with_stops(entry: Entry, metric: Metric, column: Column, averaging: Averaging, info: RunInfo) -> Entry:
+    """The entry with what epochs, and an early stop of generation or judging, add to a mean."""
+    entry = with_decision(entry, metric.name, info)
     if info.config.generation is None or not metric.averages:
         return entry
     values = np.where(column.scored, column.values, np.nan)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.stats.intervals import LEVEL, Interval
 
-__all__ = ["Units", "confidence_sequence", "log_capital", "refusal_at"]
+__all__ = ["Units", "confidence_sequence", "log_capital", "refusal_at", "sequence_method"]
 
 _LARGEST_LOSS = 0.75  # share of the capital that one bet can lose
 _WIDTHS = tuple(2.0**-power for power in range(2, 9))  # half widths, as shares of the range, if none is given
@@ -160,8 +160,7 @@ def confidence_sequence(
     units = Units.of(values, population, bounds, size)
     low, high = bounds
     scored = values[np.isfinite(values)]
-    share = f"{len(units):,} of {population:,} samples"
-    method = f"{level:.0%} {_NAME}, valid at any stopping time, without replacement, {share}"
+    method = sequence_method(level, len(units), population)
     if not len(scored):
         raise ValueError("no value is scored")
     mean = fsum(scored) / len(scored)
@@ -171,6 +170,12 @@ def confidence_sequence(
     widths = _WIDTHS if width is None else (min(0.5, width / range_),)
     ends = low + range_ * _lower_end(units, widths, level), high - range_ * _lower_end(units.mirrored, widths, level)
     return Interval(mean, None, max(low, min(ends[0], mean)), min(high, max(ends[1], mean)), method)
+
+
+def sequence_method(level: float, drawn: int, population: int) -> str:
+    """The method of an interval for the mean of a population, some units of which are drawn."""
+    share = f"{drawn:,} of {population:,} samples"
+    return f"{level:.0%} {_NAME}, valid at any stopping time, without replacement, {share}"
 
 
 def _lower_end(units: Units, widths: Sequence[float], level: float) -> float:

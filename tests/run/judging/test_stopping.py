@@ -12,11 +12,15 @@ import pytest
 
 from multimodal_eval import JudgeConfig, evaluate, rescore, resume
 from multimodal_eval.analysis.judge_ratings import rate
+from multimodal_eval.analysis.preferences import preference_of
+from multimodal_eval.cli.judge_pairs import show_preference
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError
 from multimodal_eval.core.judge_config import JudgeUntil
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
+from multimodal_eval.report.remarks import warnings
+from multimodal_eval.run.judged_pairs import compare_by_judge
 from multimodal_eval.run.ranking import rank_by_judge
 from multimodal_eval.run.verify import verify_run
 from tests.judges.ranked_systems import draw, fair_judge, runs_of
@@ -168,6 +172,65 @@ def test_equal_systems_stop_within_the_margin(tmp_path):
     run = ranked(runs, Slow(delays=False), tmp_path / "ranking", until=JudgeUntil(ranked=True, margin=0.2))
     (pair,) = run.info.judging["preference"].pairs
     assert (pair.outcome, pair.is_stopped) == ("equal", True)
+
+
+def test_the_preference_of_a_stopped_comparison_is_that_of_its_decision(runs, tmp_path, capsys):
+    judge = Slow(delays=False)
+    run = compare_by_judge(runs[0], runs[2], judge=judge, output=tmp_path / "pairs", progress=False, until=RANKED)
+    (decided,) = run.info.judging["preference"].pairs
+    assert decided.is_stopped
+    preference = preference_of(run, "preference")
+    entry = run.outcome.metrics["preference"]
+    for figure in (preference.win_rate, entry):
+        assert (figure.value, figure.low, figure.high) == (decided.win_rate, decided.low, decided.high)
+        assert figure.stderr is None
+        assert "valid at any stopping time" in figure.method
+    assert (preference.better, preference.p_value, preference.stopped) == ("owl", None, decided)
+    assert preference.failures == []
+    (board,) = rate([run]).pairs
+    assert board == decided
+    show_preference(run, preference)
+    shown = capsys.readouterr().out
+    assert f"stopped after {decided.compared} of {SAMPLES} pairs: the others were not needed" in shown
+    assert "owl is better, by this judge (95 % confidence about these 80 pairs, valid at any stopping time)" in shown
+    assert "unscored" not in shown
+    assert "UNSCORED_SHARE" not in {finding["code"] for finding in run.lint()["findings"]}
+    assert not [line for line in warnings(run) if "unscored" in line]
+    assert not verify_run(run.path, deep=True).faults
+
+
+def test_failures_of_a_stopped_comparison_are_still_listed(runs, tmp_path, capsys):
+    class Mute(Slow):
+        async def answer(self, request: Request) -> Answer:
+            number = re.search(r"\bq(\d+)\?", request.prompt)
+            assert number is not None
+            return Answer("I cannot say.") if int(number[1]) % 4 == 0 else await super().answer(request)
+
+    judge = Mute(delays=False)
+    run = compare_by_judge(runs[0], runs[2], judge=judge, output=tmp_path / "pairs", progress=False, until=RANKED)
+    preference = preference_of(run, "preference")
+    assert preference.stopped is not None
+    failed = preference.stopped.compared - preference.scored
+    assert failed > 0
+    assert all("unreadable" in failure.reason for failure in preference.failures)
+    (finding,) = [each for each in run.lint()["findings"] if each["code"] == "UNSCORED_SHARE"]
+    assert (finding["count"], finding["total"]) == (failed, preference.stopped.compared)
+    (line,) = [line for line in warnings(run) if "unscored" in line]
+    assert line.startswith(
+        f"preference: {failed} of {SAMPLES} samples unscored ({failed} error); most often: the judge"
+    )
+    show_preference(run, preference)
+    assert f"{failed} of {SAMPLES} pairs unscored:" in capsys.readouterr().out
+
+
+def test_a_comparison_that_did_not_stop_has_an_ordinary_interval(runs, tmp_path):
+    until = JudgeUntil(width=0.001)
+    judge = Slow(delays=False)
+    run = compare_by_judge(*runs[1:], judge=judge, output=tmp_path / "p", progress=False, until=until)
+    preference = preference_of(run, "preference")
+    assert preference.stopped is None
+    assert preference.p_value is not None
+    assert preference.win_rate.low < preference.win_rate.value < preference.win_rate.high
 
 
 def test_a_width_is_reached(runs, tmp_path):

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from itertools import accumulate
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -28,19 +31,25 @@ def lint_of(
     """
     patterns, judged = info.config.patterns, judged_columns(info.config.judges)
     values = {name: Values(info.bounds_of(name)) for name in info.signatures}
+    stopped = {name for name, judging in info.judging.items() if judging.skipped and name in values}
     facts = np.empty(sum(info.parts), dtype=FACTS)
     row = 0
     for part, size in enumerate(info.parts):
         stored = known(part)
         facts[row : row + size] = facts_of(folder.read_batch(part), patterns, judged) if stored is None else stored
-        table = folder.read_part("scores", part, list(values))
+        table = folder.read_part("scores", part, [*values, *(f"{name}:reason" for name in stopped)])
         for name, column in values.items():
-            column.see(float_values(table.column(name)))
+            column.see(float_values(table.column(name)), _is_decided(table, name) if name in stopped else None)
         row += size
         tick(size)
     values = _with_parts(folder, info, values)
     corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]
     return LintReport(LINT_FORMAT, row, findings(facts, _LookUp(folder, info.parts), values, corpus_metrics))
+
+
+def _is_decided(table: pa.Table, metric: str) -> NDArray[np.bool_]:
+    """The rows that a judge was not asked about because the comparison was decided before."""
+    return np.array([reason == DECIDED for reason in table.column(f"{metric}:reason").to_pylist()], np.bool_)
 
 
 def _with_parts(folder: RunFolder, info: RunInfo, values: dict[str, Values]) -> dict[str, Values]:
