@@ -68,8 +68,21 @@ def test_the_remaining_time_counts_down_in_a_long_step(clock):
     progress("scoring", 100, 1000)
     clock.now = 30  # 900 samples take 90 s, of which 20 s are over
     assert progress.text == "scoring: 100 of 1,000 (10 %), 10.0 per second, 1 min 10 s left"
-    clock.now = 200
-    assert progress.text == "scoring: 100 of 1,000 (10 %), 10.0 per second"
+
+
+def test_a_rate_that_is_over_is_not_repeated(clock):
+    progress = ProgressLine(io.StringIO())
+    progress("generating", 0, 50)
+    for second in range(1, 8):
+        clock.now = second
+        progress("generating", second, 50)
+    clock.now = 16  # 9 s later
+    assert progress.text == "generating: 7 of 50 (14 %), 1.0 per second, 34 s left"
+    clock.now = 30
+    progress.noting(["12 errors, last: HTTP 503"])
+    assert progress.text == "generating: 7 of 50 (14 %), no progress for 23 s, 12 errors, last: HTTP 503"
+    progress("generating", 15, 50)  # 15 in 30 s, and 35 left
+    assert progress.text == "generating: 15 of 50 (30 %), 0.5/s, 12 errors, last: HTTP 503, 1 min 10 s left"
 
 
 def test_nothing_done_yet_and_no_total(clock):

@@ -126,6 +126,19 @@ def test_nothing_is_asked_before_the_time_for_which_a_request_was_given_up():
     assert (again - refused, later - again) == (pytest.approx(600.1), pytest.approx(600.1))
 
 
+def test_failed_attempts_are_told_as_they_happen():
+    told = []
+
+    async def main(clock: Callable[[], float]) -> None:
+        asker = Asker(Scripted([RateLimitError("HTTP 429: slow down"), TimeoutError("late"), "yes"]), clock=clock)
+        asker.has_failed = lambda: told.append(asker.errors)
+        assert asker.errors == ""
+        await asker.ask(asked())
+
+    simulated(main)
+    assert told == ["1 error, last: HTTP 429", "2 errors, last: TimeoutError: late"]
+
+
 def test_a_rejected_request_is_an_outcome_and_is_not_retried():
     exchange, model = ask([RejectedError("HTTP 400: too long")])
     assert (exchange.outcome.status, exchange.outcome.reason) == ("rejected", "HTTP 400: too long")

@@ -20,6 +20,7 @@ __all__ = ["ProgressLine", "can_redraw", "duration"]
 INTERVAL = 5.0  # seconds between lines that are not on a terminal
 INTERVAL_CHECKED = 60.0  # at most this long between two checks, whatever the interval
 REDRAW = 0.1  # seconds between redrawn lines
+STALLED, STALLED_STEPS = 10.0, 3  # seconds, and mean steps, without progress after which the rate tells nothing
 BAR = 16  # characters
 
 
@@ -49,6 +50,7 @@ class ProgressLine:
         self._stage, self._metric = "", ""
         self._notes: tuple[str, ...] = ()
         self._done, self._first, self._total = 0, 0, 0
+        self._steps = 0  # calls with progress, in this stage
         self._started = self._advanced = self._shown = monotonic()
         self._is_drawn = False
         self._stopped = Event()
@@ -59,9 +61,10 @@ class ProgressLine:
             if stage != self._stage:
                 self._stage, self._metric, self._first, self._started = stage, "", done, monotonic()
                 self._notes = ()
-                self._done, self._advanced = done, self._started
+                self._done, self._advanced, self._steps = done, self._started, 0
             if done != self._done:
                 self._advanced = monotonic()
+                self._steps += 1
             self._done, self._total = done, total or 0
             self._show_if_due()
 
@@ -114,12 +117,15 @@ class ProgressLine:
     def _speed(self) -> list[str]:
         """The rate and the remaining time, as soon as they are known; else the time since the stage started.
 
-        The rate is that of the time until the last progress, so that the remaining time counts down in a long step.
+        The rate is that of the time until the last progress, so that the remaining time counts down in a long step. In
+        a step that is much longer than those before, both would be wrong: the time since the last progress is shown.
         """
         now = monotonic()
         elapsed, progressed = self._advanced - self._started, self._done - self._first
         if elapsed <= 0 or progressed <= 0:
             return [f"{duration(now - self._started)} so far"] if now - self._started >= 1 else []
+        if now - self._advanced > max(STALLED, STALLED_STEPS * elapsed / max(1, self._steps)):
+            return [f"no progress for {duration(now - self._advanced)}"]
         rate = progressed / elapsed
         shown = f"{_megabytes(rate)} MB" if self._unit == "bytes" else f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
         left = (self._total - self._done) / rate - (now - self._advanced) if self._total > self._done else 0

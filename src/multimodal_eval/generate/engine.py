@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -31,6 +32,8 @@ Admission = Callable[[Request], AbstractAsyncContextManager[None]]
 _MALFORMED = 5  # attempts of a request whose replies are malformed
 _FEW = 3  # requests; failures of fewer different ones may be the fault of the requests
 _LOOK_AGAIN = 5.0  # seconds after the endpoint did not answer a small request
+_HTTP_STATUS = re.compile(r"HTTP \d+")
+_LONGEST_NOTE = 40  # characters of a failure in progress
 _MOST_AWAY = 16  # items that wait for a retry, per item that does not
 
 
@@ -91,6 +94,8 @@ class Asker:
     def __post_init__(self) -> None:
         self.controller = Controller(self.effort.concurrency, clock=self.clock)
         self.failures = 0  # attempts that failed
+        self.last_failure = ""
+        self.has_failed: Callable[[], None] = lambda: None  # called after every attempt that failed
         self.sleeping = 0  # requests that wait before they are tried again
         self.went_to_sleep: Callable[[], None] = lambda: None
         self._in_a_row = 0
@@ -131,6 +136,15 @@ class Asker:
             if outcome.status != "malformed":
                 self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
+
+    @property
+    def errors(self) -> str:
+        """The attempts that failed, for progress: `12 errors, last: HTTP 429`. Empty if there are none."""
+        if not self.failures:
+            return ""
+        status = _HTTP_STATUS.match(self.last_failure)
+        last = status[0] if status else self.last_failure[:_LONGEST_NOTE]
+        return f"{self.failures:,} {'error' if self.failures == 1 else 'errors'}, last: {last}"
 
     def _admitted(self, request: Request) -> AbstractAsyncContextManager[None]:
         """A generator may let requests wait, for a budget, before they have a slot and their time-out starts."""
@@ -191,7 +205,8 @@ class Asker:
 
     async def _note(self, failure: Exception, digest: str) -> None:
         """Count a failed attempt. Raises BreakerError if there is no hope."""
-        self.failures += 1
+        self.failures, self.last_failure = self.failures + 1, _text(failure)
+        self.has_failed()
         if not self._in_a_row:
             self._failing_since = self.clock()
         self._in_a_row += 1

@@ -170,6 +170,28 @@ def test_an_endpoint_that_is_down_stops_the_run_with_the_command_that_continues(
     resume(tmp_path / "run", model=Model(), progress=False)
 
 
+def test_progress_shows_errors_before_the_first_answer(data, tmp_path):
+    class Shown:
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        def __call__(self, stage: str, done: int, total: int | None) -> None:
+            self.done = done
+
+        def noting(self, notes: list[str]) -> None:
+            self.notes.extend(notes if self.done == 0 else ())
+
+    def busy(prompt: str) -> None:
+        if len(model.asked) <= 4:
+            raise RateLimitError("HTTP 429: slow down", 0.0)
+
+    model, shown = Model(busy), Shown()
+    evaluate(data, model=model, output=tmp_path / "run", metrics=["exact_match"], progress=shown)
+    assert shown.notes[:4] == [
+        f"{number} {word}, last: HTTP 429" for number, word in enumerate(["error", *["errors"] * 3], 1)
+    ]
+
+
 def test_a_pause_that_is_too_long_stops_the_run_and_keeps_its_answers(data, tmp_path):
     def limited(prompt: str) -> None:
         if len(model.asked) > 5:

@@ -156,6 +156,7 @@ class _Step:
             self._asked = AskedOnce(self._asker, cache)
             self._log = stack.enter_context(self._journal())
             self._read_journal()
+            self._asker.has_failed = self._report
             self._report()
             try:
                 await self._ask_all()
@@ -315,7 +316,8 @@ class _Step:
 
     def _report(self) -> None:
         self.progress("generating", self._parts.done, self._parts.rows)
-        named(self.progress, f"{self._failed:,} failed" if self._failed else "")
+        failed_samples = f"{self._failed:,} failed" if self._failed else ""
+        named(self.progress, ", ".join(filter(None, (failed_samples, self._asker.errors))))
 
     def _refuse_open(self) -> None:
         if self.batch is not None:

@@ -190,6 +190,8 @@ class _Step:
             self._is_last = not any(self._panel.asker(model).effort.retries for model in self._models)
             self._at_once = max(self._panel.asker(model).effort.concurrency for model in self._models)
             self._shown = Shown(self.progress, self._panel.meters)
+            for model in self._models:
+                self._panel.asker(model).has_failed = self._report
             self._report()
             try:
                 if self._stopper is not None:
@@ -324,7 +326,9 @@ class _Step:
     def _report(self) -> None:
         done = self._parts.done + self._parts.replies // self._per_sample
         self._shown("judging", min(done, self._parts.rows), self._parts.rows)
-        named(self._shown, f"{self.metric.name}, {self._failed:,} failed" if self._failed else self.metric.name)
+        failed_replies = f"{self._failed:,} failed" if self._failed else ""
+        errors = [self._panel.asker(model).errors for model in self._models]
+        named(self._shown, ", ".join(filter(None, (self.metric.name, failed_replies, *errors))))
 
     def _keep_temporary(self) -> None:
         """Store what is only in memory: a temporary folder can be resumed."""
