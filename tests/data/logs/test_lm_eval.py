@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.logs.lm_eval import FORMAT
 from multimodal_eval.data.logs.sample_lines import MOST_FILTERS, references_of, split_reasoning
+from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.data.readers.reading import read
 
@@ -89,8 +90,21 @@ def test_python_writes_nan(tmp_path):
     nan = json.dumps(line(1, acc=float("nan"), doc={"x": [float("inf")], "text": "NaN"}))
     samples, problems, _ = read(write_log(tmp_path, [line(0), nan]))
     assert not problems.total
-    assert "lm-eval.acc" not in samples[1].metadata
-    assert samples[1].metadata["doc.text"] == "NaN"
+    assert samples[1].metadata == {"lm-eval.acc": "NaN", "doc.x": [None], "doc.text": "NaN"}
+
+
+def test_what_was_recorded_instead_of_a_score_is_the_reason(tmp_path):
+    values = [1, "0.5", [1, 0], None, {"a": 1}, float("nan"), float("-inf"), "x" * 300]
+    path = write_log(tmp_path, [json.dumps(line(number, acc=value)) for number, value in enumerate(values)])
+    run = import_log(path, progress=False).run
+    entry = run.entries["lm-eval.acc"]
+    assert (entry.value, entry.n_scored, entry.unscored) == (1, 1, {"error": 7})
+    reasons = run.scores().column("lm-eval.acc:reason").to_pylist()
+    for reason, shown in zip(
+        reasons[1:7], ["'\"0.5\"'", "'[1,0]'", "'null'", "'{\"a\":1}'", "nan", "-inf"], strict=True
+    ):
+        assert reason == f"the column 'lm-eval.acc' must be a number. Got {shown} instead."
+    assert len(reasons[7]) < 150
 
 
 def test_documents_may_mix_types(tmp_path):

@@ -17,7 +17,7 @@ import msgspec
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.logs.chat_values import conversation, reasoning_of, text_of
 from multimodal_eval.data.logs.decoding import LineIndex, decoded_lines, document_of
-from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
+from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, not_a_score, score_column
 from multimodal_eval.data.readers.blocks import BLOCK, COMPRESSED, DamagedStreamError, open_bytes
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
@@ -237,7 +237,7 @@ def _of_review(review: _Review, repeated: bool) -> Columns:
     record["explanation"] = score.explanation
     if score.status not in _USABLE:
         record["score_status"] = score.status
-    record |= {score_column(HARNESS, name): value for name, value in _scored(score).items()}
+    record |= {score_column(HARNESS, name): value for name, value in _recorded_values(score).items()}
     return record | {f"sample.{key}": value for key, value in (sample.sample_metadata or {}).items()}
 
 
@@ -262,6 +262,14 @@ def _scored(score: _Score) -> dict[str, float]:
         return {}
     values = {name: as_score(value) for name, value in score.value.items() if _failure(score, name) is None}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _recorded_values(score: _Score) -> dict[str, float | str]:
+    """The values that are scores, and what was recorded instead of one."""
+    if score.status not in _USABLE:
+        return {}
+    others = {name: not_a_score(value) for name, value in score.value.items() if _failure(score, name) is None}
+    return {**others, **_scored(score)}
 
 
 def _failure(score: _Score, name: str) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.data.logs.decoding import document_of
-from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
+from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, not_a_score, score_column
 from multimodal_eval.data.readers.formats import read_parquet
 from multimodal_eval.data.readers.parquet_rows import parquet_errors
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
@@ -131,8 +131,9 @@ def _record(number: int, row: Mapping[str, object]) -> Columns:
     }
     record |= {f"specific.{key}": value for key, value in _mapping(doc.get("specific")).items()}
     for name, value in metrics.items():
-        if as_score(value) is not None:
-            record[score_column(HARNESS, name)] = as_score(value)
+        if value is not None and not isinstance(value, dict | list):
+            number = as_score(value)
+            record[score_column(HARNESS, name)] = not_a_score(value) if number is None else number
     return record
 
 

@@ -17,13 +17,14 @@ from multimodal_eval.data.logs.sample_lines import (
     Document,
     Results,
     SampleLines,
+    Scan,
     column_of,
     finite,
     likelihoods,
     metadata_of,
     read_results,
-    recorded_value,
     references_of,
+    score_or_text,
     split_reasoning,
     texts,
 )
@@ -75,8 +76,9 @@ class LmEval:
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per document, in the order of the file."""
+        scan = _LINES.scan(path)
         for document in _LINES.documents(path, problems):
-            yield document[0], _record(document)
+            yield document[0], _record(document, scan)
 
     def info(self, path: Path) -> LogInfo:
         """What the results beside the samples say."""
@@ -109,7 +111,7 @@ def _score(column: str, metric: str, name: str, results: Results) -> RecordedSco
     )
 
 
-def _record(document: Document) -> Columns:
+def _record(document: Document, scan: Scan) -> Columns:
     _, entries = document
     first = entries[0][1]
     filters = [name for name, _ in entries]
@@ -124,8 +126,8 @@ def _record(document: Document) -> Columns:
         record[IMAGE_HASHES] = images
     record["prompt"] = pairs[0][0] if pairs and isinstance(pairs[0][0], str) else None
     for name, item in entries:
-        for metric in _LINES.metrics(item):
-            record[_LINES.column(metric, name, filters)] = recorded_value(item[metric])
+        for metric in filter(scan.has_numbers, _LINES.metrics(item)):
+            record[_LINES.column(metric, name, filters)] = score_or_text(item[metric])
         taken = texts(item.get("filtered_resps")) if chosen is None else []
         if taken and (len(entries) > 1 or name != "none" or taken[0] != record["generated_answer"]):
             record[column_of("answer", name)] = taken[0]

@@ -17,12 +17,13 @@ from multimodal_eval.data.logs.sample_lines import (
     Document,
     Results,
     SampleLines,
+    Scan,
     column_of,
     finite,
     likelihoods,
     read_results,
-    recorded_value,
     references_of,
+    score_or_text,
     split_reasoning,
     texts,
 )
@@ -70,9 +71,9 @@ class LmmsEval:
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per document, in the order of the file."""
-        names = _filter_names(path, _results(path))
+        names, scan = _filter_names(path, _results(path)), _LINES.scan(path)
         for document in _LINES.documents(path, problems):
-            yield document[0], _record(document, names)
+            yield document[0], _record(document, names, scan)
 
     def info(self, path: Path) -> LogInfo:
         """What the results beside the samples say."""
@@ -122,7 +123,7 @@ def _function_name(aggregation: str | None) -> str | None:
     return aggregation if function is None else function[1]
 
 
-def _record(document: Document, names: list[str]) -> Columns:
+def _record(document: Document, names: list[str], scan: Scan) -> Columns:
     _, entries = document
     first = entries[0][1]
     prompt = first.get("input")
@@ -138,7 +139,8 @@ def _record(document: Document, names: list[str]) -> Columns:
         record["images"] = media
     for place, (_, item) in enumerate(entries):
         for metric in _LINES.metrics(item):
-            record[_LINES.column(metric, names[place], names)] = recorded_value(item[metric])
+            if scan.has_numbers(metric):
+                record[_LINES.column(metric, names[place], names)] = score_or_text(item[metric])
             if place == 0 and not metric.endswith("submission"):
                 _add_details(record, item[metric])
         taken = texts(item.get("filtered_resps"))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,7 +21,7 @@ import msgspec
 from multimodal_eval.core.metric import RESERVED_NAMES
 from multimodal_eval.data.readers.problems import Problems, Record
 
-__all__ = ["HasCompanions", "Head", "LogFormat", "LogInfo", "RecordedScore", "as_score", "score_column"]
+__all__ = ["HasCompanions", "Head", "LogFormat", "LogInfo", "RecordedScore", "as_score", "not_a_score", "score_column"]
 
 _LONGEST = 80  # characters of a name, which becomes part of the name of a file
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly correct, incorrect, no answer
@@ -121,6 +121,20 @@ def as_score(value: object) -> float | None:
         except OverflowError:  # an integer with hundreds of digits
             return None
     return LETTERS.get(value) if isinstance(value, str) else None
+
+
+def not_a_score(value: object) -> str:
+    """A recorded value that is not a number, as JSON, shortened.
+
+    In the column of a score it says what the harness recorded: the sample is unscored, and the text is in the reason.
+    """
+    if isinstance(value, float):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    try:
+        text = msgspec.json.encode(value, enc_hook=str).decode(errors="replace")
+    except (TypeError, ValueError, RecursionError):
+        text = str(type(value).__name__)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def score_column(harness: str, name: str) -> str:

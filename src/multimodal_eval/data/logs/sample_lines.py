@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import msgspec
 
 from multimodal_eval.core.errors import InputError, Problem
-from multimodal_eval.data.logs.log_format import as_score, score_column
+from multimodal_eval.data.logs.log_format import as_score, not_a_score, score_column
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS, Decode, read_jsonl
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
@@ -31,7 +31,7 @@ _LONGEST_LIST = 1_000_000  # characters of a list that was written as text
 
 
 def _lenient(decode: Callable[[bytes], Any]) -> Decode:
-    """Decode a line in which Python may have written NaN or Infinity; they are null."""
+    """Decode a line in which Python may have written NaN or Infinity. They are kept as values of a line, else null."""
 
     def decoded(text: bytes) -> Columns:
         try:
@@ -48,10 +48,21 @@ def _lenient(decode: Callable[[bytes], Any]) -> Decode:
 
 def _with_constants(text: bytes) -> Columns | None:
     try:
-        value = json.loads(text, parse_constant=lambda _: None)
+        line = json.loads(text, parse_constant=float)
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(line, dict):
+        return None
+    return {key: value if isinstance(value, float) else _finite(value) for key, value in line.items()}
+
+
+def _finite(value: object) -> object:
+    """A value without numbers that are not finite, which are null."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _DECODE = _lenient(msgspec.json.Decoder(Columns).decode)
@@ -131,6 +142,11 @@ class Scan:
     filters: tuple[str, ...]
     scores: Mapping[str, tuple[str, str]]  # column -> metric and filter
     others: tuple[str, ...]
+
+    def has_numbers(self, metric: str) -> bool:
+        """Whether some value of a metric is a number."""
+        return any(metric == scored for scored, _ in self.scores.values())
+
     has_surplus: bool  # a document has more lines than there are filters
 
 
@@ -273,6 +289,12 @@ def _value(value: object) -> object:
 def recorded_value(value: object) -> float | None:
     """The value of a metric as a number. Of an object, which has what an aggregate needs, it is the `score`."""
     return as_score(value.get("score") if isinstance(value, dict) else value)
+
+
+def score_or_text(value: object) -> float | str:
+    """The value of a metric in a record: a number, or what was recorded instead, as text."""
+    number = recorded_value(value)
+    return not_a_score(value) if number is None else number
 
 
 def likelihoods(replies: object) -> list[tuple[float, bool]] | None:

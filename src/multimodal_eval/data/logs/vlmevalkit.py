@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from multimodal_eval.data.logs.chat_values import as_text, python_texts
-from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
+from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, not_a_score, score_column
 from multimodal_eval.data.logs.xlsx_rows import read_xlsx
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import DELIMITERS, read_delimited, record_of_cells
@@ -260,6 +260,8 @@ def _record(row: Mapping[str, str]) -> Columns:
             record[score_column(HARNESS, name)] = value
         elif name not in taken and cell:
             record[_free(name)] = cell
+            if name in _SCORES:
+                record[score_column(HARNESS, name)] = not_a_score(cell)
     return record
 
 
