@@ -23,6 +23,7 @@ class CountingModel:
     label: str = "counting"
     calls: list[str] = field(default_factory=list)
     is_up: bool = False  # `down` and `interrupt` are words like any other
+    is_cacheable = True
 
     async def answer(self, request: Request) -> Answer:
         """The last word of the prompt; 100 tokens in, 10 out."""

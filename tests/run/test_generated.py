@@ -11,6 +11,7 @@ from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.data.runs.own_runs import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.meter import BudgetError
+from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.run.generated import continue_generation, score_generated
 from tests.generate.counting_model import CountingModel
 
@@ -48,6 +49,31 @@ def test_a_function_may_depend_on_the_sample(monkeypatch):
     for suffix in "12":
         run = generate(rows, model=lambda request: f"{request.id}{suffix}")  # noqa: B023 - called at once
         assert [sample.generated_answer for sample in run.samples()] == [f"{name}{suffix}" for name in "abcdef"]
+
+
+class Mine:
+    label = "mine"
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+
+    async def answer(self, request: Request) -> Answer:
+        return Answer(self.reply)
+
+
+def test_generators_with_the_same_label_do_not_share_answers_unless_they_say_so(monkeypatch, tmp_path):
+    monkeypatch.delenv("MMEVAL_CACHE")
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+
+    def answers(kind: type[Mine]) -> list[str | None]:
+        runs = (generate([{"question": "Who?"}], model=kind(reply)) for reply in ("first", "second"))
+        return [sample.generated_answer for run in runs for sample in run.samples()]
+
+    class Cacheable(Mine):
+        is_cacheable = True
+
+    assert answers(Mine) == ["first", "second"]
+    assert answers(Cacheable) == ["first", "first"]
 
 
 def test_a_script_answers_by_id(monkeypatch, tmp_path):

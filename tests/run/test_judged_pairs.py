@@ -35,6 +35,7 @@ class Counting:
     """A judge that counts its questions."""
 
     label = "counting"
+    is_cacheable = True
 
     def __init__(self, leanings: Leanings | None = None) -> None:
         self.asked: list[Request] = []

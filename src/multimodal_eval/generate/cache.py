@@ -1,9 +1,10 @@
 """A cache of answers on this machine, shared between runs: the same request to the same model is asked once.
 
-The answers of one generator are in one SQLite file in `$MMEVAL_HOME/cache`. The key is the digest of the generator's
-label, the request and the epoch: also with a temperature and without a seed, a request has one answer per epoch. Only
-answers with text are kept; a failure is asked again. `MMEVAL_CACHE=off` switches the cache off. If it cannot be used,
-the answers are asked instead.
+Only generators with `is_cacheable = True` are cached: other programs may have equal labels and different answers. The
+answers of one generator are in one SQLite file in `$MMEVAL_HOME/cache`. The key is the digest of the generator's label,
+the request and the epoch: also with a temperature and without a seed, a request has one answer per epoch. Only answers
+with text are kept; a failure is asked again. `MMEVAL_CACHE=off` switches the cache off. If it cannot be used, the
+answers are asked instead.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _LONGEST_NAME = 80
 
 
 def is_cacheable(generator: Generator) -> bool:
-    """Whether the label of a generator and a request determine the answer. Those of a program may use more."""
-    return bool(getattr(generator, "is_cacheable", True))
+    """Whether a generator says that its label and a request determine the answer, as our providers of models do."""
+    return bool(getattr(generator, "is_cacheable", False))
 
 
 def cache_key(label: str, request: Request) -> bytes:

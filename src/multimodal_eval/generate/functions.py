@@ -29,10 +29,8 @@ _MOST_THREADS = 10_000  # more than the requests at once: a request must not wai
 class FunctionGenerator:
     """A function of one request. A plain function runs in a thread, so that it may block.
 
-    `at_once` is how many calls of a plain function run at the same time, unless the user sets a number.
+    Answers are not cached: the function may use the sample, or a model that its source does not name. `at_once` is how many calls of a plain function run at the same time, unless the user sets a number.
     """
-
-    is_cacheable = False  # it may use the sample, or a model that its source does not name
 
     def __init__(self, function: Function, label: str | None = None) -> None:
         self.function = function
@@ -72,8 +70,6 @@ class BatchGenerator:
 
     If the function fails, its requests are asked one by one, so that the failure belongs to one sample.
     """
-
-    is_cacheable = False  # as for a function of one request
 
     def __init__(self, function: Function, size: int, label: str | None = None) -> None:
         self.function, self.size = function, size

@@ -11,8 +11,9 @@ A generator is any object with a `label` and an asynchronous `answer(request)`:
 It raises `RetryableError` for a failure that is not the fault of the request (a time-out, a rate limit, a lost
 connection), `RejectedError` for a request that the model does not accept (`FilteredError` if a content filter stops
 it), and `EndpointError` if none can succeed. The engine limits how many calls run at once, retries, and stores what
-comes back. An answer is cached and serves all equal requests to the same label; a generator whose answers depend on
-anything else, such as the id of the sample, sets `is_cacheable = False`.
+comes back. Answers are cached only if the generator has `is_cacheable = True`: an answer then serves all equal requests
+to the same label, in all later runs and processes. So the label must change with everything that changes an answer (the
+version of the code, the weights), and answers may not depend on anything else, such as the id of the sample.
 
 `Request.schema` and `Parameters.top_logprobs` are wishes: a generator that cannot grant them answers without. An answer
 is stored under the digest of the request, wishes included, however it was made; who reads it must not rely on them.

@@ -42,6 +42,7 @@ class Model:
     """Answers "question N" with "answer N", unless `fails` says otherwise. Counts what it is asked."""
 
     label = "model"
+    is_cacheable = True
 
     def __init__(self, fails: Any = None) -> None:
         self.asked: list[str] = []

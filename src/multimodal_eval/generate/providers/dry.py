@@ -18,7 +18,6 @@ class Echo:
     """Answers with the prompt."""
 
     label = "echo"
-    is_cacheable = False  # there is nothing to save
 
     async def answer(self, request: Request) -> Answer:
         """The text of the user's last turn."""
@@ -26,9 +25,7 @@ class Echo:
 
 
 class Script:
-    """Answers that are written in a JSON file: {sample id: answer}."""
-
-    is_cacheable = False  # samples with the same question may have other answers
+    """Answers that are written in a JSON file: {sample id: answer}. They are not cached, because they depend on the id."""
 
     def __init__(self, path: Path) -> None:
         try:

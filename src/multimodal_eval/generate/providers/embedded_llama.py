@@ -27,6 +27,7 @@ MAX_TOKENS = 512  # if the parameters give no limit
 class EmbeddedLlama:
     """A model that writes in a thread of its own, which ends when nothing waits."""
 
+    is_cacheable = True
     at_once = ROWS
 
     def __init__(self, model: Model) -> None:

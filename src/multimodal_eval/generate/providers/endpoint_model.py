@@ -47,6 +47,7 @@ _MODELS = msgspec.json.Decoder(_Models)
 class EndpointModel(Endpoint):
     """A model behind an API. A class for an API has `api`, `body_of`, `url` and `answer_from`."""
 
+    is_cacheable = True
     api: Api
     query = ""  # of every address, with its question mark
 

@@ -33,6 +33,8 @@ MAX_TOKENS = 512  # if the parameters give no limit
 class LocalTransformers:
     """A model that writes batches in a thread of its own."""
 
+    is_cacheable = True
+
     def __init__(self, model: Model, batch_size: int = BATCH_SIZE) -> None:
         self.model, self.batch_size = model, batch_size
         self.at_once = 2 * batch_size  # the next batch waits while one is written
