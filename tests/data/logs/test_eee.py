@@ -6,6 +6,7 @@ tools/make_logs/eee_records.py.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -120,6 +121,29 @@ def test_the_stated_range_is_taken_if_it_is_that_of_the_scores(tmp_path, scores,
     run = import_log(path, progress=False).run
     assert run.info.bounds_of("eee.verdict") == bounds
     assert run.entries["eee.verdict"].n_scored == 2
+
+
+def test_changed_instances_are_refused(tmp_path):
+    lines = [instance("1", 1), instance("2", 0)]
+    content = "".join(json.dumps(each) + "\n" for each in lines).encode()
+    detailed = {"format": "jsonl", "file_path": "x", "hash_algorithm": "sha256"}
+    results = aggregate(result("acc", 0.5))
+    for algorithm in ("sha256", "md5"):
+        checksum = hashlib.new(algorithm, content).hexdigest()
+        results["detailed_evaluation_results"] = detailed | {"hash_algorithm": algorithm, "checksum": checksum}
+        path = written(tmp_path, lines, results)
+        assert len(records(path)) == 2
+    path.write_bytes(content.replace(b'"score": 0', b'"score": 1'))
+    with pytest.raises(InputError, match="one of the files was changed") as caught:
+        import_log(path, progress=False)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.file) == ("CHECKSUM", str(path))
+
+
+def test_another_version_of_the_schema_is_noted(tmp_path):
+    path = written(tmp_path, [instance("1", 1)], aggregate(result("acc", 1)) | {"schema_version": "0.9.0"})
+    assert "the version of the schema is '0.9.0'; this reader knows 0.3.0" in FORMAT.info(path).notes[0]
+    assert not FORMAT.info(SUM).notes
 
 
 def test_a_list_that_was_written_as_text_is_several_references():

@@ -27,6 +27,14 @@ def edited(path, edit):
     return path
 
 
+def test_means_that_are_not_compared_are_noted(run):
+    assert FORMAT.info(run / STATE).notes == ()
+    (run / "stats.json").unlink()
+    assert FORMAT.info(run / STATE).notes == (
+        "there is no stats.json beside the samples, so that its means are not compared",
+    )
+
+
 def test_trials_are_epochs_and_perturbed_instances_have_their_own_ids():
     samples, problems, _ = read(CHOICES)
     assert not problems.total

@@ -153,6 +153,17 @@ def test_samples_are_ordered_by_epoch_and_id(tmp_path):
     assert [record["id"] for record in rows] == [f"{name}#{epoch}" for epoch in "12" for name in ("9", "a", "b", "10")]
 
 
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_epochs_that_the_settings_do_not_mention(tmp_path, form):
+    path = log(tmp_path, {"id": 7, "epoch": 1}, {"id": 7, "epoch": 2}, form=form)  # config.epochs is 1
+    assert [(sample.id, sample.group, sample.epoch) for sample in samples(path)] == [("7#1", "7", 1), ("7#2", "7", 2)]
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_epochs_of_training_are_not_those_of_a_log(tmp_path, form):
+    assert first(log(tmp_path, {"metadata": {"epoch": 20, "x": float("nan")}}, form=form))["id"] == "1"
+
+
 def test_ids_may_be_numbers_and_texts(tmp_path):
     assert [sample.id for sample in samples(log(tmp_path, {"id": 7}, {"id": "seven"}))] == ["7", "seven"]
 

@@ -282,3 +282,19 @@ def test_filters_must_be_those_of_the_results(tmp_path):
     with pytest.raises(InputError, match="no filter 'b', only 'a'") as refused:
         FORMAT.info(path)
     assert refused.value.problems[0].line == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"),
+    [
+        ("pretrained=acme/parrot,dtype=auto", "acme/parrot"),
+        ({"pretrained": "acme/parrot"}, "acme/parrot"),
+        ("dtype=auto, model=gpt-x", "gpt-x"),
+        ("dtype=auto", None),
+        (None, None),
+    ],
+)
+def test_the_model_is_in_the_arguments(tmp_path, arguments, model):
+    results = {"config": {"model": "hf", "model_args": arguments}}
+    (tmp_path / "results_2026-11-16T10-00-00.000000.json").write_text(json.dumps(results))
+    assert FORMAT.info(write_log(tmp_path, [line(0)])).model == model

@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
+from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.logs.eee_collected import collected
-from multimodal_eval.data.logs.eee_records import OF_LOG, ORIGIN, Aggregate, Origin, Result
+from multimodal_eval.data.logs.eee_records import OF_LOG, ORIGIN, SCHEMA_VERSION, Aggregate, Origin, Result
 from multimodal_eval.data.logs.eee_samples import (
     HARNESS,
     OurSamples,
@@ -34,6 +36,7 @@ __all__ = ["FORMAT", "OUR_LIBRARY"]
 
 OUR_LIBRARY = "multimodal-eval"
 _SAMPLES = "_samples.jsonl"
+_ALGORITHMS = ("sha256", "md5")  # those of the schema
 _ROUNDED = 0.01  # how far a rounded result may be beyond the scores of the samples, relative to them
 _DECODE_AGGREGATE = msgspec.json.Decoder(Aggregate).decode
 _DECODE_ORIGIN = msgspec.json.Decoder(Origin).decode
@@ -73,6 +76,7 @@ class EveryEvalEver:
             return
         aggregate = _read_aggregate(files.aggregate, problems)
         names = ResultColumns(aggregate, path)
+        _check_sum(files, aggregate, problems)
         if aggregate is not None and is_by_sample(aggregate):
             yield from OurSamples(aggregate, files.aggregate, names, files.instances, problems).records()
         else:
@@ -104,7 +108,7 @@ class EveryEvalEver:
                 for key, count in counts.items()
                 if key in scored
             ),
-            notes=tuple(_notes(counts, by_key, scored)),
+            notes=(*_version_notes(aggregate), *_notes(counts, by_key, scored)),
             settings=_settings(results) or origin.settings,
         )
 
@@ -145,6 +149,27 @@ def _read_aggregate(path: Path | None, problems: Problems) -> Aggregate | None:
     return None
 
 
+def _check_sum(files: _Files, aggregate: Aggregate | None, problems: Problems) -> None:
+    """Refuse instances that are not those of the results, by the checksum that the results state."""
+    detailed = None if aggregate is None else aggregate.detailed_evaluation_results
+    if files.instances is None or detailed is None or detailed.checksum is None:
+        return
+    algorithm = (detailed.hash_algorithm or "sha256").lower()
+    if algorithm not in _ALGORITHMS:
+        return
+    with files.instances.open("rb") as stream:
+        found = file_digest(stream, algorithm).hexdigest()
+    stated = detailed.checksum.strip().lower().removeprefix(f"{algorithm}:")
+    if found != stated:
+        problems.add(
+            "CHECKSUM",
+            f"the {algorithm} of the instances is {found[:12]}…, but the results state {shorten(stated)}: one of the "
+            "files was changed, or they do not belong together.",
+            file=str(files.instances),
+            hint="If the instances are right, remove `checksum` from the results.",
+        )
+
+
 def _is_of_log(result: Result) -> bool:
     """Whether a result of ours is that of one log of several. Its instances belong to the result of all logs."""
     return OF_LOG in result.metric_config.additional_details
@@ -171,6 +196,12 @@ def _scored(instances: Path | None, aggregate: Aggregate) -> dict[str, tuple[flo
     if is_by_sample(aggregate):
         return dict.fromkeys(result.key for result in aggregate.evaluation_results)
     return dict(score_ranges(instances))
+
+
+def _version_notes(aggregate: Aggregate) -> list[str]:
+    version = aggregate.schema_version
+    known = f"the version of the schema is {shorten(version)}; this reader knows {SCHEMA_VERSION}"
+    return [] if version == SCHEMA_VERSION else [f"{known}, and what is new or different is not read"]
 
 
 def _notes(counts: Mapping[str, int], results: Mapping[str, Result], scored: Container[str]) -> Iterator[str]:

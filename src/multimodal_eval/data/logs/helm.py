@@ -23,7 +23,7 @@ from multimodal_eval.data.readers.problems import Columns, Problems, Record
 __all__ = ["FORMAT"]
 
 HARNESS = "helm"
-_STATE, _PER_INSTANCE = "scenario_state.json", "per_instance_stats.json"
+_STATE, _PER_INSTANCE, _STATS_FILE = "scenario_state.json", "per_instance_stats.json", "stats.json"
 _TRIALS, _HEAD = re.compile(rb'"num_train_trials"\s*:\s*(\d{1,6})'), 1 << 16
 _CHOSEN = "predicted_index"  # of the references, if each is a request of its own
 # Counts and times of the requests, which are not scores.
@@ -220,6 +220,7 @@ class Helm:
                 )
                 for column, (metric, split, perturbation) in scores.columns.items()
             ),
+            notes=_notes(path),
             settings={key: value for key, value in settings.items() if value is not None and key != "model"},
         )
 
@@ -286,9 +287,16 @@ def _trials(path: Path) -> int:
     return 1 if match is None else int(match[1])
 
 
+def _notes(path: Path) -> tuple[str, ...]:
+    """Why no means are compared."""
+    if _beside(path, _STATS_FILE) is not None:
+        return ()
+    return (f"there is no {_STATS_FILE} beside the samples, so that its means are not compared",)
+
+
 def _means(path: Path) -> dict[tuple[str, str | None, str], float]:
     """The means of HELM by metric, split and perturbation."""
-    file = _beside(path, "stats.json")
+    file = _beside(path, _STATS_FILE)
     if file is None:
         return {}
     means: dict[tuple[str, str | None, str], float] = {}

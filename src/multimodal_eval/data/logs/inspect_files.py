@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from multimodal_eval._native import array_elements
-from multimodal_eval.data.logs.inspect_samples import shortened
+from multimodal_eval.data.logs.inspect_samples import epoch_of, shortened
 from multimodal_eval.data.logs.loose_json import loosely
 from multimodal_eval.data.logs.zip_entries import BrokenZipError, ZipEntries, open_zip
 from multimodal_eval.data.readers import limits
@@ -25,6 +25,7 @@ from multimodal_eval.data.readers.problems import Problems
 __all__ = ["Header", "InspectFile", "ScoreResult", "is_json_log", "is_zip_log", "noting_faults", "open_log"]
 
 _SAMPLE = re.compile(r"samples/(.*)_epoch_([0-9]{1,9})\.json", re.DOTALL)
+_LATER_EPOCH = re.compile(rb'"epoch"\s*:\s*(?:[2-9]|1[0-9])')
 _HEADER, _START = "header.json", "_journal/start.json"
 _BATCH = 1000
 _MOST_MEMBERS = 1000
@@ -189,11 +190,18 @@ class _Document:
     def _is_last(self, name: str) -> bool:
         return self._members[name][1] == max(end for _, end in self._members.values())
 
-    @property
+    @cached_property
     def has_epochs(self) -> bool:
-        return (self.header.eval.config.epochs or 1) > 1
+        if (self.header.eval.config.epochs or 1) > 1:
+            return True
+        if not _LATER_EPOCH.search(self.text):  # otherwise it may be in the metadata or events of a sample
+            return False
+        return any(epoch_of(text, self.file, number) > 1 for number, text in self._texts(None))
 
     def texts(self) -> Iterator[tuple[int, bytes]]:
+        return self._texts(self.budget)
+
+    def _texts(self, budget: limits.Budget | None) -> Iterator[tuple[int, bytes]]:
         begin, _ = self._members.get("samples", (0, 0))
         if not begin or self.text[begin : begin + 1] != b"[":
             return
@@ -207,8 +215,8 @@ class _Document:
                     limits.refuse_record(self.file, number, 2 * (last - first))
                 if not (broken and last == elements[-1][1]):
                     content = bytes(self.text[first:last])
-                    if self.budget is not None:
-                        self.budget.spend_json(content)
+                    if budget is not None:
+                        budget.spend_json(content)
                     yield number, shortened(content, self.file, number)
             if broken:
                 raise DamagedStreamError("TRUNCATED", f"the file ends in the middle of sample {number}")

@@ -29,6 +29,7 @@ __all__ = [
     "all_scores",
     "decoded",
     "decoded_scores",
+    "epoch_of",
     "failure_of",
     "record_of",
     "score_values",
@@ -145,6 +146,12 @@ def decoded(text: bytes, file: str, number: int, problems: Problems) -> LoggedSa
 def decoded_scores(text: bytes, file: str, number: int, problems: Problems) -> _ScoresOnly | None:
     """The scores of a sample; None with a problem if the text is not one."""
     return _decoded(_SCORES, text, file, number, problems)
+
+
+def epoch_of(text: bytes, file: str, number: int) -> int:
+    """The epoch of a sample; 1 if the text is not a sample, which is a problem when the sample is read."""
+    sample = decoded_scores(text, file, number, Problems())
+    return 1 if sample is None else sample.epoch
 
 
 def shortened(text: bytes, file: str, number: int) -> bytes:

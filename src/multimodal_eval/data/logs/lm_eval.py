@@ -40,6 +40,17 @@ _MEANS = frozenset("acc acc_norm acc_bytes acc_mutual_info exact_match bypass".s
 _OF_LIKELIHOODS = frozenset(("perplexity", "likelihood"))  # aggregates of log-likelihoods, which are better if higher
 
 
+def _pretrained(arguments: object) -> str | None:
+    """The model in its arguments: an object, or a text as on the command line, `pretrained=acme/parrot,dtype=auto`."""
+    if isinstance(arguments, str):
+        pairs = (pair.partition("=") for pair in arguments.split(","))
+        arguments = {name.strip(): value.strip() for name, _, value in pairs}
+    if not isinstance(arguments, dict):
+        return None
+    values = (arguments.get(name) for name in ("pretrained", "model"))
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
 def _results(path: Path) -> Results:
     match = _NAME.fullmatch(path.name)
     if match is None:
@@ -83,12 +94,10 @@ class LmEval:
     def info(self, path: Path) -> LogInfo:
         """What the results beside the samples say."""
         results, scan = _results(path), _LINES.scan(path)
-        model_args = results.config.get("model_args")
-        pretrained = model_args.get("pretrained") if isinstance(model_args, dict) else None
         return LogInfo(
             HARNESS,
             version=results.text("lm_eval_version"),
-            model=pretrained if isinstance(pretrained, str) else results.text("model_name", "model_source"),
+            model=_pretrained(results.config.get("model_args")) or results.text("model_name", "model_source"),
             task=results.task,
             scores=tuple(_score(column, *pair, results) for column, pair in scan.scores.items()),
             notes=results.notes(scan),
