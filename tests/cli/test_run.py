@@ -361,8 +361,16 @@ def test_a_prompt_that_is_named_stays(data, model, tmp_path):
 def test_until_becomes_a_setting():
     context = cli.commands["run"].make_context("run", ["d", "--until", "vqa_accuracy +- 1e-2"])
     assert generation_settings(context.params) == {"until": {"metric": "vqa_accuracy", "width": 0.01}}
-    context = cli.commands["run"].make_context("run", ["d", "--until", "m ± 0.5", "--until-better", "runs/a"])
-    assert generation_settings(context.params) == {"until": {"metric": "m", "better_than": "runs/a"}}
+    context = cli.commands["run"].make_context("run", ["d", "--until-better", "runs/a"])
+    assert generation_settings(context.params) == {"until": {"better_than": "runs/a"}}
+
+
+def test_two_reasons_to_stop_exclude_each_other(data, model):
+    arguments = ("--until", "exact_match ± 0.05", "--until-better", "base")
+    done = mmeval("run", data, "--model", "counting:x", "--metrics", "exact_match", *arguments, code=2)
+    assert "--until and --until-better exclude each other" in done.stderr
+    assert "--headline METRIC" in done.stderr
+    assert not model.calls
 
 
 def test_lists_of_models_and_prompts():

@@ -175,8 +175,12 @@ def effort_changes(params: Params) -> dict[str, Any]:
 
 def _until(params: Params) -> dict[str, Any] | None:
     certain, better = params.get("until"), params.get("until_better")
+    if better is not None and certain is not None:
+        raise click.UsageError(
+            "--until and --until-better exclude each other. --until-better decides by the headline: --headline METRIC"
+        )
     if better is not None:
-        return {"better_than": str(better), **({"metric": certain[0]} if certain else {})}
+        return {"better_than": str(better)}
     return None if certain is None else {"metric": certain[0], "width": certain[1]}
 
 
