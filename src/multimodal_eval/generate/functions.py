@@ -29,7 +29,8 @@ _MOST_THREADS = 10_000  # more than the requests at once: a request must not wai
 class FunctionGenerator:
     """A function of one request. A plain function runs in a thread, so that it may block.
 
-    Answers are not cached: the function may use the sample, or a model that its source does not name. `at_once` is how many calls of a plain function run at the same time, unless the user sets a number.
+    Answers are not cached: the function may use the sample, or a model that its source does not name. `at_once` is how
+    many calls of a plain function run at the same time, unless the user sets a number.
     """
 
     def __init__(self, function: Function, label: str | None = None) -> None:

@@ -25,7 +25,7 @@ class Echo:
 
 
 class Script:
-    """Answers that are written in a JSON file: {sample id: answer}. They are not cached, because they depend on the id."""
+    """Answers that are written in a JSON file: {sample id: answer}. They depend on the id and are not cached."""
 
     def __init__(self, path: Path) -> None:
         try:
