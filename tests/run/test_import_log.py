@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.leaderboard import leaderboard
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.records import Entry, ReportedScore
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.report.remarks import warnings
 from multimodal_eval.run.import_log import OwnMean, import_log, own_means
 from tests.data.logs import inspect_log
 from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, log_of
@@ -74,7 +76,7 @@ def test_an_aggregate_that_is_not_a_mean_is_named():
             "belong together",
         ),
         (own_mean(0.4, 0.5, scored=8), "its results have 0.4, which counts 2 samples without a score as 0"),
-        (own_mean(0.45, 0.5, scored=8), "its results have 0.45; 2 samples without a score are left out here"),
+        (own_mean(0.45, 0.5, scored=8), "its results have 0.45; 2 failed samples are left out here"),
         (own_mean(0.25, 0.3, samples=20), "its results have 0.25 for 20 samples; the log has 10"),
         (own_mean(0.25, None, scored=0), "its results have 0.25; here no sample has a score"),
     ],
@@ -143,3 +145,40 @@ def test_imports_are_ranked_by_a_score_of_the_harness(tmp_path):
     score = "lm-eval.exact_match_strict-match"
     board = leaderboard(tmp_path, ["first", "second"], by=score)
     assert (board.number, board.direction, len(board.standings)) == (score, "higher", 2)
+
+
+def test_samples_without_a_score_in_the_log_are_not_failures():
+    counts = {"error": 1, "missing_input": 2}
+    figure = {"stderr": None, "low": None, "high": None, "method": "", "reasons": [], "warnings": {}}
+    entry = Entry(value=0.5, n_scored=4, n_total=7, unscored=counts, **figure)
+    mean = OwnMean(ReportedScore(metric="x.acc", value=0.9), entry)
+    assert mean.explanation == "its results have 0.9; 1 failed sample is left out here"
+    # 2 right of 4, and the failure counts as 0: 2 / 5
+    counted = OwnMean(ReportedScore(metric="x.acc", value=0.4), entry)
+    assert counted.explanation == "its results have 0.4, which counts 1 samples without a score as 0"
+
+
+def test_imports_are_compared_by_scores_that_apply_to_some_samples(tmp_path):
+    runs = [import_log(LM_EVAL, output=tmp_path / name, progress=False).run for name in ("a", "b")]
+    by_name = {metric.name: metric for metric in compare_runs(runs).numbers}
+    # Only toy_choice and toy_word, with 4 and 3 of the 21 samples, have `acc`.
+    assert (by_name["lm-eval.acc"].samples, by_name["lm-eval.acc"].left_out) == (7, 0)
+
+
+def test_a_score_that_one_run_lacks_is_counted(tmp_path):
+    log = tmp_path / log_of(LM_EVAL, "toy_sum").name
+    lines = log_of(LM_EVAL, "toy_sum").read_text().splitlines()
+    log.write_text("\n".join(line.replace('"exact_match": 1.0', '"exact_match": NaN') for line in lines) + "\n")
+    runs = [
+        import_log(path, output=tmp_path / name, progress=False).run
+        for name, path in (("a", log_of(LM_EVAL, "toy_sum")), ("b", log))
+    ]
+    with pytest.raises(ConfigError, match="samples are unscored in at least one run"):
+        compare_runs(runs)
+
+
+def test_a_score_that_applies_to_some_samples_is_one_remark(tmp_path):
+    run = import_log(LM_EVAL, output=tmp_path / "run", progress=False).run
+    remarks = [line for line in warnings(run) if "lm-eval.acc:" in line]
+    assert remarks == ["lm-eval.acc: the log has no such score for 14 of 21 samples"]
+    assert "UNSCORED_SHARE" not in {finding.code for finding in run.lint_report().findings}

@@ -63,6 +63,23 @@ def aligned_scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> 
     return AlignedScores(column, values[order], metric, part)
 
 
+def without_record(runs: Sequence[Run], scores: Sequence[AlignedScores], order: Sequence[Codes]) -> NDArray[np.bool_]:
+    """The samples for which no log of the runs has the score, such as those of another task or perturbation.
+
+    They are not failures: the score does not apply to them. Only scores of imported runs can be such.
+    """
+    import pyarrow.compute as pc
+
+    masks = []
+    for run, run_scores, rows in zip(runs, scores, order, strict=True):
+        reason = run.info.unrecorded(run_scores.column.name)
+        if reason is None:
+            return np.zeros(len(rows), np.bool_)
+        is_missing = pc.equal(run_scores.column.reason, reason)
+        masks.append(pc.fill_null(is_missing, False).to_numpy()[rows])
+    return np.asarray(np.logical_and.reduce(masks), np.bool_)
+
+
 def aligned_strata(run: Run, rows: Codes) -> Strata | None:
     """The strata of a run's samples. Runs with equal signatures have the same weights."""
     strata = read_strata(run.folder, part_count(run), run.info.config.strata)

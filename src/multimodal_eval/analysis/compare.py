@@ -11,7 +11,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_scores, aligned_strata, metric_of
+from multimodal_eval.analysis.aligned_scores import (
+    AlignedScores,
+    aligned_scores,
+    aligned_strata,
+    metric_of,
+    without_record,
+)
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.columns import Codes, column_names
@@ -142,8 +148,9 @@ def compare_runs(
     """Compare all pairs of two or more runs, or each run with the `baseline`.
 
     Samples are paired by id; ids that are not in all runs are an error. A sample that is unscored in a run is left out
-    of that metric and counted; above 1 % this is an error too, unless `allow_partial`. Runs with different signatures
-    of a metric are an error. A metric that is not registered in this process is an error, or left out with
+    of that metric and counted; above 1 % this is an error too, unless `allow_partial`. A sample for which no log has a
+    score of another harness is left out and not counted: the score does not apply to it. Runs with different
+    signatures of a metric are an error. A metric that is not registered in this process is an error, or left out with
     `skip_unknown`. p-values come from approximate randomization over clusters and are Holm-corrected for the pairs of
     a metric. `effect` is the difference for which `needed` samples are reported; by default, the observed one.
     """
@@ -250,7 +257,8 @@ class _Table:
             for run, stored, rows in zip(self.runs, self.stored, self.order, strict=True)
         ]
         scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(run_scores.values) for run_scores in scores])
-        require_enough_scored(name, scored, allow_partial=allow_partial)
+        applies = ~without_record(self.runs, scores, self.order)
+        require_enough_scored(name, scored[applies], allow_partial=allow_partial)
         clusters = self.averaging.of(scored).clusters
         estimates = [
             run_scores.estimate(scored, rows, self.averaging)
@@ -277,7 +285,7 @@ class _Table:
             direction,
             self.runs[0].info.signatures[metric].text,
             int(scored.sum()),
-            int((~scored).sum()),
+            int((applies & ~scored).sum()),
             None if clusters is None else len(np.unique(clusters)),
             tuple(
                 replace(system, calibrated=self._calibrated(run_scores, run_labels, scored))

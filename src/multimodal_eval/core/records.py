@@ -300,6 +300,15 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The lower and upper bound of a metric; None for no bound."""
         return self.bounds.get(name, (None, None))
 
+    def unrecorded(self, metric: str) -> str | None:
+        """The reason of samples for which the imported log has no such score, as it does not apply to them.
+
+        They are of another task or perturbation. None if the metric is not a score of the log.
+        """
+        if self.imported is None or self.config.variants.get(metric) != RECORDED:
+            return None
+        return f"no metadata.{self.config.options.get(metric, {}).get('column', metric)}"
+
 
 # lint.json
 

@@ -24,7 +24,13 @@ def warnings(run: Run) -> list[str]:
     names_by_remark: dict[str, list[str]] = {}  # metrics with the same remark share a line
     for name, entry in run.entries.items():
         judging = run.info.judging.get(name)
-        for line in _remarks(entry, 0 if judging is None else judging.skipped):
+        excused = run.info.unrecorded(name)
+        absent = sum(each.count for each in entry.reasons if each.reason == excused)
+        if absent:
+            line = f"the log has no such score for {absent:,} of {entry.n_total:,} samples"
+            names_by_remark.setdefault(line, []).append(name)
+        skipped = absent if judging is None else judging.skipped
+        for line in _remarks(entry, skipped, excused or DECIDED):
             names_by_remark.setdefault(line, []).append(name)
     return lines + [f"{', '.join(names)}: {line}" for line, names in names_by_remark.items()]
 
@@ -37,13 +43,13 @@ def _measures_its_judge(run: Run, name: str) -> bool:
     return entry is not None and entry.value is not None and entry.calibrated is None
 
 
-def _remarks(entry: Entry, skipped: int) -> Iterator[str]:
-    """Remarks on one metric that the table does not show. Samples that were `skipped` lack nothing."""
+def _remarks(entry: Entry, skipped: int, reason: str) -> Iterator[str]:
+    """Remarks on one metric that the table does not show. Samples `skipped` for the given reason lack nothing."""
     unscored = entry.n_total - entry.n_scored - skipped
     if unscored > 0:
         counts = entry.unscored | {"missing_input": entry.unscored.get("missing_input", 0) - skipped}
         kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count > 0)
-        reasons = [each.reason for each in entry.reasons if each.reason != DECIDED]
+        reasons = [each.reason for each in entry.reasons if each.reason != reason]
         example = f"; most often: {reasons[0]}" if reasons else ""
         yield f"{unscored:,} of {entry.n_total:,} samples unscored ({kinds}){example}"
     for warning, count in entry.warnings.items():

@@ -53,6 +53,11 @@ class OwnMean:
         return self.entry.value
 
     @property
+    def failed(self) -> int:
+        """The samples that failed. Those of another task or perturbation, for which the log has no score, did not."""
+        return self.entry.n_total - self.entry.n_scored - self.entry.unscored.get("missing_input", 0)
+
+    @property
     def is_equal(self) -> bool:
         """Whether both are the same number, but for the rounding of sums."""
         return _is_close(self.stated, self.mean)
@@ -75,13 +80,15 @@ class OwnMean:
         decimals = self.reported.decimals or _decimals(stated)
         if decimals > 1 and stated in (round(mean, decimals), round(100 * mean, decimals)):
             return f"{text}, which is rounded"
-        unscored = entry.n_total - entry.n_scored
-        if unscored and _is_close(stated, mean * entry.n_scored / entry.n_total):
-            return f"{text}, which counts {unscored:,} samples without a score as 0"
-        if self.reported.samples is not None and self.reported.samples != entry.n_total:
+        unscored, failed = entry.n_total - entry.n_scored, self.failed
+        for count in dict.fromkeys((failed, unscored)):
+            if count and _is_close(stated, mean * entry.n_scored / (entry.n_scored + count)):
+                return f"{text}, which counts {count:,} samples without a score as 0"
+        if self.reported.samples not in (None, entry.n_total, entry.n_scored + failed):
             return f"{text} for {self.reported.samples:,} samples; the log has {entry.n_total:,}"
-        if unscored:
-            return f"{text}; {unscored:,} samples without a score are left out here"
+        if failed:
+            left_out = "1 failed sample is" if failed == 1 else f"{failed:,} failed samples are"
+            return f"{text}; {left_out} left out here"
         return (
             f"{text}: it does not aggregate by the mean of the values per sample, or the files do not belong together"
         )

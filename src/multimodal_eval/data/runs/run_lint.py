@@ -31,15 +31,16 @@ def lint_of(
     """
     patterns, judged = info.config.patterns, judged_columns(info.config.judges)
     values = {name: Values(info.bounds_of(name)) for name in info.signatures}
-    stopped = {name for name, judging in info.judging.items() if judging.skipped and name in values}
+    excused = {name: reason for name in values if (reason := _excused(info, name)) is not None}
     facts = np.empty(sum(info.parts), dtype=FACTS)
     row = 0
     for part, size in enumerate(info.parts):
         stored = known(part)
         facts[row : row + size] = facts_of(folder.read_batch(part), patterns, judged) if stored is None else stored
-        table = folder.read_part("scores", part, [*values, *(f"{name}:reason" for name in stopped)])
+        table = folder.read_part("scores", part, [*values, *(f"{name}:reason" for name in excused)])
         for name, column in values.items():
-            column.see(float_values(table.column(name)), _is_decided(table, name) if name in stopped else None)
+            unwanted = _has_reason(table, name, excused[name]) if name in excused else None
+            column.see(float_values(table.column(name)), unwanted)
         row += size
         tick(size)
     values = _with_parts(folder, info, values)
@@ -47,9 +48,17 @@ def lint_of(
     return LintReport(LINT_FORMAT, row, findings(facts, _LookUp(folder, info.parts), values, corpus_metrics))
 
 
-def _is_decided(table: pa.Table, metric: str) -> NDArray[np.bool_]:
-    """The rows that a judge was not asked about because the comparison was decided before."""
-    return np.array([reason == DECIDED for reason in table.column(f"{metric}:reason").to_pylist()], np.bool_)
+def _excused(info: RunInfo, metric: str) -> str | None:
+    """The reason of rows without a score that lack nothing.
+
+    A judge was not asked about them because the comparison was decided before, or the score of a log does not apply.
+    """
+    judging = info.judging.get(metric)
+    return DECIDED if judging is not None and judging.skipped else info.unrecorded(metric)
+
+
+def _has_reason(table: pa.Table, metric: str, reason: str) -> NDArray[np.bool_]:
+    return np.array([each == reason for each in table.column(f"{metric}:reason").to_pylist()], np.bool_)
 
 
 def _with_parts(folder: RunFolder, info: RunInfo, values: dict[str, Values]) -> dict[str, Values]:
