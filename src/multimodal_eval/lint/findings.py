@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,14 @@ from multimodal_eval.core.records import Finding, Repeated
 from multimodal_eval.core.scoring import ROUNDING
 from multimodal_eval.lint.answers import Doubt
 from multimodal_eval.lint.facts import COPIED, LONG, Facts, Flag
+from multimodal_eval.lint.injection import addresses_judge
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 # id and answer of the sample in a row
 LookUp = Callable[[int], tuple[str, str | None]]
+# the texts of the sample in a row that a judge reads
+LookUpTexts = Callable[[int], Sequence[str]]
 
 SHOWN = 5
 SHOWN_INJECTIONS = 1000  # each of them should be read
@@ -93,10 +97,18 @@ class Values:
 
 
 def findings(
-    facts: Facts, look_up: LookUp, values: Mapping[str, Values] | None = None, corpus_metrics: Sequence[str] = ()
+    facts: Facts,
+    look_up: LookUp,
+    values: Mapping[str, Values] | None = None,
+    corpus_metrics: Sequence[str] = (),
+    judged: LookUpTexts | None = None,
 ) -> list[Finding]:
-    """All findings, in the order of `CODES`. `corpus_metrics` compute document frequencies from the run."""
-    rules = _Rules(facts, look_up)
+    """All findings, in the order of `CODES`.
+
+    `corpus_metrics` compute document frequencies from the run. `judged` looks up the texts that a judge reads, if these
+    are not only the answers.
+    """
+    rules = _Rules(facts, look_up, judged)
     every = [
         *rules.single_answers(),
         *rules.copied_references(),
@@ -117,8 +129,8 @@ def findings(
 class _Rules:
     """The rules that turn facts into findings."""
 
-    def __init__(self, facts: Facts, look_up: LookUp) -> None:
-        self.facts, self.look_up = facts, look_up
+    def __init__(self, facts: Facts, look_up: LookUp, judged: LookUpTexts | None = None) -> None:
+        self.facts, self.look_up, self.judged = facts, look_up, judged
         self.answered = self._has(Flag.ANSWERED) & ~self._has(Flag.BLANK)
         itself = np.arange(1, len(facts) + 1, dtype=np.uint64)
         self.units = np.where(facts["unit"] == 0, itself, facts["unit"])
@@ -179,7 +191,7 @@ class _Rules:
         if mask.any():
             what = "answers that address the judge or give themselves a verdict"
             total = int(self._has(Flag.ANSWERED).sum())
-            answers = self._most_frequent(mask)
+            answers = self._most_frequent(mask) if self.judged is None else self._matched(mask, self.judged)
             yield self._finding("JUDGE_INJECTION", mask, total, what, answers, shown=SHOWN_INJECTIONS)
 
     def copied_references(self) -> Iterator[Finding]:
@@ -214,9 +226,15 @@ class _Rules:
         frequent = np.lexsort((hashes, -counts))[:SHOWN]  # ties by hash, so the order of the samples does not matter
         return [Repeated(self._shown(int(rows[first[place]])), int(counts[place])) for place in frequent]
 
+    def _matched(self, mask: Mask, judged: LookUpTexts) -> list[Repeated]:
+        """The texts that address the judge, which may be another answer than that of the sample."""
+        rows = np.flatnonzero(mask)[:SHOWN_INJECTIONS].tolist()
+        counts = Counter(text for row in rows for text in judged(row) if addresses_judge(text))
+        frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+        return [Repeated(_shortened(text), count) for text, count in frequent]
+
     def _shown(self, row: int) -> str:
-        text = self.look_up(row)[1] or ""
-        return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+        return _shortened(self.look_up(row)[1] or "")
 
     def repeated_samples(self) -> Iterator[Finding]:
         content = np.ascontiguousarray(self.facts["content"])
@@ -317,6 +335,10 @@ class _Rules:
         ):
             if values.scored >= ENOUGH_VALUES and count >= AT_BOUND * values.scored:
                 yield _metric_finding(code, name, count, values.scored, f"values at the bound {bound:g}", [])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
 def _metric_finding(code: str, name: str, count: int, total: int, what: str, examples: list[str]) -> Finding:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -13,10 +14,11 @@ from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.findings import Values, findings
-from multimodal_eval.lint.injection import judged_columns
+from multimodal_eval.lint.injection import judged_columns, judged_texts
 
 
 def lint_of(
@@ -45,7 +47,9 @@ def lint_of(
         tick(size)
     values = _with_parts(folder, info, values)
     corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]
-    return LintReport(LINT_FORMAT, row, findings(facts, _LookUp(folder, info.parts), values, corpus_metrics))
+    look_up = _LookUp(folder, info.parts)
+    texts = partial(look_up.judged, columns=judged) if judged else None
+    return LintReport(LINT_FORMAT, row, findings(facts, look_up, values, corpus_metrics, texts))
 
 
 def _excused(info: RunInfo, metric: str) -> str | None:
@@ -84,11 +88,23 @@ class _LookUp:
     def __init__(self, folder: RunFolder, sizes: list[int]) -> None:
         self.folder, self.ends = folder, list(accumulate(sizes))
         self.part, self.table = -1, None
+        self.samples: tuple[int, list[Sample]] = -1, []
 
     def __call__(self, row: int) -> tuple[str, str | None]:
-        part = next(number for number, end in enumerate(self.ends) if row < end)
+        part, place = self._place(row)
         if part != self.part:
             self.part, self.table = part, self.folder.read_part("samples", part, ["id", "generated_answer"])
         assert self.table is not None
-        place = row - (self.ends[part - 1] if part else 0)
         return self.table.column("id")[place].as_py(), self.table.column("generated_answer")[place].as_py()
+
+    def judged(self, row: int, columns: Sequence[str]) -> list[str]:
+        """The answers of a sample that a judge reads."""
+        part, place = self._place(row)
+        if part != self.samples[0]:
+            self.samples = part, self.folder.read_samples(part, {"generated_answer", "metadata"})
+        return judged_texts(self.samples[1][place], columns)
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """The part of a row, and its place there."""
+        part = next(number for number, end in enumerate(self.ends) if row < end)
+        return part, row - (self.ends[part - 1] if part else 0)
