@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from multimodal_eval import load_run
+from multimodal_eval.analysis.judge_ratings import rate
 from tests.cli.command_line import mmeval
 from tests.docs.transcripts import run_in_terminal
 from tests.judges.ranked_systems import draw, runs_of
@@ -43,9 +46,39 @@ def test_a_ranking_and_its_ratings(folder):
     assert "preference, 3 systems, 120 comparisons" in shown
     lines = [line.split() for line in shown.splitlines() if line.startswith("│")]
     assert [line[3] for line in lines] == ["owl", "finch", "crow"]
-    assert shown.rstrip().endswith(f"run folder: {folder / 'ranking'}")
+    report = folder / "ranking" / "report.html"
+    assert shown.rstrip().endswith(f"run folder: {folder / 'ranking'}\nreport: {report}")
+    assert report.is_file()
     again = mmeval("judge", "ratings", str(folder / "ranking")).stdout
     assert shown.startswith(again.rstrip("\n"))
+
+
+def test_what_is_known_about_the_judge_is_shown(folder):
+    shown = rank(folder, output="known")
+    assert "! preference: the ratings measure what the judge says, not the quality of the answers" in shown
+    assert "preference: 120 verdicts of script:" in shown
+    assert "first shown wins" in shown
+    assert "longer wins" in shown
+
+
+def test_the_report_of_a_ranking_has_ratings_and_no_mean_as_its_headline(folder):
+    rank(folder, output="reported")
+    run = load_run(str(folder / "reported"))
+    page = (folder / "reported" / "report.html").read_text()
+    headline = re.search(r'<p class="headline">(.*?)</p>', page, re.DOTALL)
+    assert headline is not None
+    assert f"{run['preference']['value']:.4f}" not in headline[1]
+    assert "owl" in headline[1]
+    section = re.search(r'<section aria-labelledby="ratings">.*?</section>', page, re.DOTALL)
+    assert section is not None
+    for system in rate([run]).systems:
+        assert f'<th scope="row"><bdi>{system.name}</bdi></th><td class="number">{system.rating:.0f}</td>' in section[0]
+    assert "not the score of any of them" in page
+
+
+def test_without_a_report(folder):
+    assert "report:" not in rank(folder, "--no-report", output="unreported")
+    assert not (folder / "unreported" / "report.html").exists()
 
 
 def test_json(folder):

@@ -10,7 +10,7 @@ import msgspec
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.data.runs.run_folder import RunFolder
 
-__all__ = ["BASELINE", "ComparedSystems", "compared_systems"]
+__all__ = ["BASELINE", "ComparedSystems", "Lineup", "compared_systems", "lineup"]
 
 BASELINE = "baseline"  # the name of the other system if the samples do not name it
 
@@ -38,6 +38,34 @@ class ComparedSystems:
     def all(self) -> tuple[str, ...]:
         """All systems of the comparison."""
         return (self.system, *self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """The systems of all samples of a comparison, in the order in which they occur."""
+
+    systems: tuple[str, ...]  # that gave the answers of the samples
+    others: tuple[str, ...]  # that they are compared with
+
+    @property
+    def is_of_one_system(self) -> bool:
+        """Whether the mean over the samples is the share of wins of one system, and not a mixture of several."""
+        return len(self.systems) == 1
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All systems."""
+        return tuple(dict.fromkeys((*self.systems, *self.others)))
+
+
+def lineup(folder: RunFolder, parts: int) -> Lineup:
+    """The systems that the samples of a run compare. Raises InputError as `compared_systems` does."""
+    systems: dict[str, None] = {}
+    others: dict[str, None] = {}
+    for compared in compared_systems(folder, parts):
+        systems[compared.system] = None
+        others |= dict.fromkeys(compared.others)
+    return Lineup(tuple(systems), tuple(others))
 
 
 def compared_systems(folder: RunFolder, parts: int) -> Iterator[ComparedSystems]:

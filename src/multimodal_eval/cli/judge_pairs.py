@@ -133,8 +133,9 @@ def show_preference(run: Run, preference: Preference) -> None:
     """Print the table of a comparison, what it means, and the pairs that are unscored."""
     from multimodal_eval.analysis.preferences import conclusion
     from multimodal_eval.cli.show import as_text, console
-    from multimodal_eval.cli.show_judges import show_judge_warnings
+    from multimodal_eval.cli.show_judges import show_injections, show_judges
     from multimodal_eval.cli.terminal import warning
+    from multimodal_eval.report.remarks import claims
 
     out = console()
     out.print(_table(preference))
@@ -150,7 +151,10 @@ def show_preference(run: Run, preference: Preference) -> None:
             out.print(f"  {as_text(failure.id)}: {as_text(failure.reason)}", soft_wrap=True)
         if unscored > len(preference.failures):
             out.print("  …")
-    show_judge_warnings(run, preference.metric)
+    for line in claims(run, preference.metric):
+        out.print(warning(line), soft_wrap=True)
+    show_injections(run)
+    show_judges(run, preference.metric)
     out.print("\nsignature", style="bold")
     out.print(f"  {as_text(run.info.signatures[preference.metric].text)}", style="dim", soft_wrap=True)
     if run.is_kept:

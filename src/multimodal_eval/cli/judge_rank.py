@@ -8,7 +8,13 @@ import click
 
 from multimodal_eval.cli.judge_pairs import comparing_options, judge_with
 from multimodal_eval.cli.judge_ratings import rating_options, show_ratings
-from multimodal_eval.cli.options import RunLocation, media_root_option, overwrite_option, refuse_overwrite_alone
+from multimodal_eval.cli.options import (
+    RunLocation,
+    media_root_option,
+    overwrite_option,
+    refuse_overwrite_alone,
+    report_option,
+)
 
 
 @click.command()
@@ -44,6 +50,7 @@ from multimodal_eval.cli.options import RunLocation, media_root_option, overwrit
 )
 @overwrite_option
 @media_root_option
+@report_option
 @rating_options
 def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
     """Let a judge compare the answers of several runs, and rate the runs by the Bradley-Terry model.
@@ -53,6 +60,7 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
     """
     import msgspec
 
+    from multimodal_eval.cli.report import write_report
     from multimodal_eval.cli.running import started
     from multimodal_eval.core.judge_config import JudgeUntil
     from multimodal_eval.data.runs.run import Run
@@ -83,6 +91,9 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
     path = params["output"] or default_folder(compared.plan)
     started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
     run = Run(path)
+    report = write_report(run, enabled=params["wants_report"], media_roots=params["media_roots"])
     show_ratings([run], judge.name, params)
     if params["format_"] != "json":
         click.echo(f"run folder: {run.folder.label}")
+        if report is not None:
+            click.echo(f"report: {report}")

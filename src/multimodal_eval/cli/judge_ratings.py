@@ -76,13 +76,15 @@ def show_ratings(runs: list[Run], metric: str | None, params: dict[str, Any]) ->
         labels = [run.folder.label for run in runs]
         click.echo(to_json({**board.to_dict(), "runs": labels}).decode(), nl=False)
     else:
-        show_board(board)
+        show_board(board, runs)
 
 
-def show_board(board: RatingTable) -> None:
-    """Print the ratings, what is certain about pairs, and how they were computed."""
+def show_board(board: RatingTable, runs: list[Run]) -> None:
+    """Print the ratings, what is certain about pairs, how they were computed, and what is known about the judge."""
     from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.cli.show_judges import show_injections, show_judges
     from multimodal_eval.cli.terminal import warning
+    from multimodal_eval.core.judge_records import rates_by_the_judge
 
     out = console()
     out.print(_table(board))
@@ -99,6 +101,12 @@ def show_board(board: RatingTable) -> None:
         out.print(warning(f"{board.unscored:,} of {board.samples:,} comparisons have no verdict"), soft_wrap=True)
     for note in board.notes:
         out.print(warning(as_text(note)), soft_wrap=True)
+    out.print(warning(rates_by_the_judge(board.metric)), soft_wrap=True)
+    for run in runs:
+        if len(runs) > 1:
+            out.print(f"{as_text(run.folder.label)}:", soft_wrap=True)
+        show_injections(run)
+        show_judges(run, board.metric)
     out.print(f"\n{as_text(board.signature)}", style="dim", soft_wrap=True)
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 
-def show_judges(run: Run) -> None:
-    """Print one or two lines per judge under the table of a run, then its warnings."""
+def show_judges(run: Run, only: str | None = None) -> None:
+    """Print one or two lines per judge under the table of a run, then its warnings; `only` names one metric."""
     from multimodal_eval.analysis.judges import judges_of
 
     report = judges_of(run)
@@ -22,18 +22,23 @@ def show_judges(run: Run) -> None:
         return
     out = terminal.console()
     for metric, known in report.metrics.items():
-        for line in judge_lines(metric, known):
-            out.print(terminal.as_text(line), soft_wrap=True)
-        _show_warnings(metric, known)
+        if only in (None, metric):
+            for line in judge_lines(metric, known):
+                out.print(terminal.as_text(line), soft_wrap=True)
+            _show_warnings(metric, known)
 
 
-def show_judge_warnings(run: Run, metric: str) -> None:
-    """Print what to be careful about with the judge of a metric."""
-    from multimodal_eval.analysis.judges import judges_of
+def show_injections(run: Run) -> None:
+    """Print the warning about answers that address the judge, if there are any."""
+    from multimodal_eval.cli.show import lint_lines
 
-    report = judges_of(run)
-    if report is not None and metric in report.metrics:
-        _show_warnings(metric, report.metrics[metric])
+    findings = run.lint_report().findings if run.is_linted else []
+    lines = lint_lines([finding for finding in findings if finding.code == "JUDGE_INJECTION"])
+    out = terminal.console()
+    for line in lines:
+        out.print(terminal.warning(line), soft_wrap=True)
+    if lines and run.is_kept:
+        out.print(f"  samples and reasons: mmeval lint {terminal.as_text(run.folder.label)}", soft_wrap=True)
 
 
 def _show_warnings(metric: str, known: JudgeFindings) -> None:

@@ -21,19 +21,28 @@ __all__ = [
     "Rate",
     "Variance",
     "measures_the_judge",
+    "rates_by_the_judge",
 ]
 
 JUDGES_FORMAT = 1
 
 
-def measures_the_judge(names: Sequence[str]) -> str:
-    """What is said about scores of judges without human labels, on the terminal and in the report."""
+def measures_the_judge(names: Sequence[str], *, is_compared: bool = False) -> str:
+    """What is said about scores of judges without human labels, on the terminal and in the report.
+
+    `is_compared` are those of judges that compare answers, whose samples the program itself has put together.
+    """
     many = len(names) > 1
+    what, how = ("pairs", "mmeval judge calibrate RUN --human FILE") if is_compared else ("answers", "--human COLUMN")
     return (
         f"{', '.join(names)}: no human labels, so {'these scores measure' if many else 'this score measures'} what the "
-        f"judge says, not the quality of the answers. Labels of some answers correct {'them' if many else 'it'}: "
-        "--human COLUMN"
+        f"judge says, not the quality of the answers. Labels of some {what} correct {'them' if many else 'it'}: {how}"
     )
+
+
+def rates_by_the_judge(name: str) -> str:
+    """What is said about ratings of systems."""
+    return f"{name}: the ratings measure what the judge says, not the quality of the answers"
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):

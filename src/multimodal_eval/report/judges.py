@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from multimodal_eval.core.display import number
+from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.judge_records import Calibration, JudgeFindings, JudgesReport, measures_the_judge
 from multimodal_eval.core.records import JudgingInfo, RunInfo
 
@@ -108,7 +109,7 @@ def claim_of(metric: str, known: JudgeFindings) -> str:
     if calibration is None or calibration.corrected.value is None:
         if known.form == "extract":
             return f"{metric}: the judge only reads answers in which the rule finds nothing, and decides nothing else"
-        return measures_the_judge([metric])
+        return measures_the_judge([metric], is_compared=known.form in COMPARING)
     corrected = calibration.corrected
     between = "" if corrected.low is None else f" (95 % interval {number(corrected.low)} to {number(corrected.high)})"
     return (

@@ -13,6 +13,7 @@ from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
+from multimodal_eval.report.comparisons import Comparisons, comparisons_of
 from multimodal_eval.report.judges import JudgeView, judge_views
 from multimodal_eval.report.remarks import warnings
 
@@ -37,7 +38,13 @@ class OneRun:
     dialogue: DialogueReport | None
     generation: GenerationSummary | None
     judges: list[JudgeView]
+    comparisons: dict[str, Comparisons]  # by the metrics of judges that compare systems
     config: str
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether there are ratings of several systems."""
+        return any(compared.ratings is not None for compared in self.comparisons.values())
 
 
 def one_run(rows: ScoredRows) -> OneRun:
@@ -56,6 +63,7 @@ def one_run(rows: ScoredRows) -> OneRun:
         _dialogue(run),
         generation_summary(run.folder, run.info),
         _judges(run),
+        comparisons_of(run),
         to_json(run.info.config).decode(),
     )
 

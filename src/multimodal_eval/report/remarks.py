@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from multimodal_eval.core.judge_config import DECIDED
+from multimodal_eval.analysis.compared_systems import Lineup, lineup
+from multimodal_eval.core.errors import InputError
+from multimodal_eval.core.judge_config import COMPARING, DECIDED
 from multimodal_eval.core.judge_records import measures_the_judge
 
 if TYPE_CHECKING:
@@ -19,8 +21,7 @@ def warnings(run: Run) -> list[str]:
     unanswered = 0 if run.info.counts is None else run.info.counts.unmatched_data
     if unanswered and any(signature.counts_the_corpus for signature in run.info.signatures.values()):
         lines.append(f"the document frequencies also count {unanswered:,} images that have references but no answer")
-    if judged := [name for name in run.info.config.judges if _measures_its_judge(run, name)]:
-        lines.append(measures_the_judge(judged))
+    lines += claims(run)
     names_by_remark: dict[str, list[str]] = {}  # metrics with the same remark share a line
     for name, entry in run.entries.items():
         judging = run.info.judging.get(name)
@@ -33,6 +34,36 @@ def warnings(run: Run) -> list[str]:
         for line in _remarks(entry, skipped, excused or DECIDED):
             names_by_remark.setdefault(line, []).append(name)
     return lines + [f"{', '.join(names)}: {line}" for line, names in names_by_remark.items()]
+
+
+def claims(run: Run, only: str | None = None) -> Iterator[str]:
+    """What the scores of judges are, if no human labels correct them; `only` names one metric."""
+    judges = run.info.config.judges
+    names = [name for name in judges if only in (None, name) and _measures_its_judge(run, name)]
+    if alone := [name for name in names if judges[name].form not in COMPARING]:
+        yield measures_the_judge(alone)
+    for name in names:
+        if judges[name].form in COMPARING:
+            yield _claim_of_comparisons(run, name)
+
+
+def _claim_of_comparisons(run: Run, name: str) -> str:
+    """What the score of a judge is that compares systems."""
+    systems = lineup_of(run)
+    if systems is None or systems.is_of_one_system:
+        return measures_the_judge([name], is_compared=True)
+    return (
+        f"{name}: a mean over the comparisons of {len(systems.all):,} systems, which is not the score of any of them. "
+        f"Their ratings: mmeval judge ratings {run.folder.label}"
+    )
+
+
+def lineup_of(run: Run) -> Lineup | None:
+    """The systems that the samples of a run compare; None if they have no valid names."""
+    try:
+        return lineup(run.folder, len(run.info.parts))
+    except InputError:
+        return None
 
 
 def _measures_its_judge(run: Run, name: str) -> bool:
