@@ -16,8 +16,10 @@ from multimodal_eval.core.records import Entry, ReportedScore
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.remarks import warnings
 from multimodal_eval.run.import_log import OwnMean, import_log, own_means
+from multimodal_eval.run.verify import verify_run
 from tests.data.logs import inspect_log
 from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, log_of
+from tests.edited_runs import rewrite_json
 
 
 def own_mean(stated, mean, *, scored=10, total=10, **reported):
@@ -93,10 +95,19 @@ def test_every_difference_has_an_explanation(stated, value):
 
 def test_the_interval_of_grades_ends_at_their_bounds(tmp_path):
     path = inspect_log.log(tmp_path, *({"scores": {"grade": {"value": value}}} for value in "CPI"))
-    run = import_log(path, progress=False).run
+    run = import_log(path, output=tmp_path / "run", progress=False).run
     entry = run.entries["inspect.grade"]
     assert (entry.value, entry.low, entry.high) == (0.5, 0, 1)  # 0.5 ± 4.303 * 0.2887 without them
     assert run.info.bounds_of("inspect.grade") == (0, 1)
+    assert verify_run(tmp_path / "run", deep=True).faults == ()
+    earlier = {"low": -0.7421, "high": 1.7421}  # as stored before
+    rewrite_json(tmp_path / "run" / "results.json", lambda results: results["metrics"]["inspect.grade"].update(earlier))
+    assert verify_run(tmp_path / "run", deep=True).faults == ()
+
+
+def test_a_range_that_the_values_show_is_verified(tmp_path):
+    import_log(LM_EVAL, output=tmp_path / "run", progress=False)
+    assert verify_run(tmp_path / "run", deep=True).faults == ()
 
 
 def test_a_log_without_scores_says_what_to_do():

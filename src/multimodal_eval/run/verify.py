@@ -125,7 +125,7 @@ def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:
             notes.append(f"{name} is not recomputed: {error}")
     entries, slices = recomputed(run.folder, info, metrics)
     for name, computed in entries.items():
-        yield from _differences(name, stored.entries[name], computed)
+        yield from _differences(name, _cut(stored.entries[name], metrics[name]), computed)
     if slices.keys() != stored.slices.keys():
         yield Fault(RESULTS, "has other slices than run.json")
         return
@@ -136,7 +136,19 @@ def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:
                 yield Fault(RESULTS, f"the slice {column}={value} must have {part.n:,} samples")
                 continue
             for name, computed in part.metrics.items():
-                yield from _differences(f"{name} of {column}={value}", known.metrics.get(name), computed)
+                below = known.metrics.get(name)
+                below = None if below is None else _cut(below, metrics[name])
+                yield from _differences(f"{name} of {column}={value}", below, computed)
+
+
+def _cut(entry: Entry, metric: Metric | None) -> Entry:
+    """The entry with an interval that ends at the bounds of the metric. Earlier versions did not cut it there."""
+    low, high = (None, None) if metric is None else metric.bounds
+    if entry.low is not None and low is not None and entry.low < low:
+        entry = msgspec.structs.replace(entry, low=low)
+    if entry.high is not None and high is not None and entry.high > high:
+        entry = msgspec.structs.replace(entry, high=high)
+    return entry
 
 
 def _wrong_judges(run: Run) -> Iterator[Fault]:

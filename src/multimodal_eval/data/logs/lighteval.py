@@ -132,8 +132,8 @@ def _record(number: int, row: Mapping[str, object]) -> Columns:
     record |= {f"specific.{key}": value for key, value in _mapping(doc.get("specific")).items()}
     for name, value in metrics.items():
         if value is not None and not isinstance(value, dict | list):
-            number = as_score(value)
-            record[score_column(HARNESS, name)] = not_a_score(value) if number is None else number
+            score = as_score(value)
+            record[score_column(HARNESS, name)] = not_a_score(value) if score is None else score
     return record
 
 
