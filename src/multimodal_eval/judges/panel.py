@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 
 from multimodal_eval.core.errors import MediaError
+from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.asked_once import AskedOnce
@@ -27,7 +28,7 @@ from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.question import Question
 from multimodal_eval.media.policy import MediaPolicy
 
-__all__ = ["Panel", "generators_of", "is_known", "labels_of", "use_generators"]
+__all__ = ["Panel", "check_known", "generators_of", "is_known", "is_label", "labels_of", "use_generators"]
 
 MOST_TOKENS = 20  # most likely ones, for the expected score: the greatest number that OpenAI and Gemini take
 # Generators and functions of this Python program, by the name that a configuration has for them.
@@ -42,6 +43,17 @@ def use_generators(generators: Mapping[str, Generator]) -> None:
 def is_known(model: str) -> bool:
     """Whether a model can be asked: it is one of this program's, or its provider is installed."""
     return model in _OWN or model.partition(":")[0] in providers()
+
+
+def is_label(model: str) -> bool:
+    """Whether a name is the label of a function of a Python program: NAME@DIGEST, without a provider."""
+    return ":" not in model and "@" in model
+
+
+def check_known(model: str) -> None:
+    """Raise the error of a model with an unknown provider, as it is for models that answer."""
+    if not is_known(model):
+        find_generator(GenerationConfig(model=model))
 
 
 def generators_of(config: JudgeConfig) -> list[Generator]:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from multimodal_eval import JudgeModel, evaluate, resume
-from multimodal_eval.core.errors import ConfigError, OpenSamplesError
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, OpenSamplesError
 from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedError, Request
 from tests.generate.server import Behaviour, Reply
@@ -240,6 +240,24 @@ def test_a_judge_without_a_metric_is_refused():
 def test_a_judge_without_a_model_is_refused():
     with pytest.raises(ConfigError, match=r"has no model\. Name one with --judge"):
         evaluate(rows(3), metrics=[judge()], progress=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("opnai:tiny", "no provider is named 'opnai'. Did you mean 'openai'?"),
+        ("gpt-4o", "`model` must be PROVIDER:NAME, such as openai:gpt-4o. Providers: openai, "),
+    ],
+)
+def test_a_judge_of_an_unknown_provider_is_refused_like_a_model(model, message, tmp_path):
+    settings = {"output": tmp_path / "run", "progress": False}
+    with pytest.raises(MultimodalEvalError) as named:
+        evaluate(rows(3), metrics=[judge()], judge=model, **settings)
+    with pytest.raises(MultimodalEvalError) as written:
+        evaluate(rows(3), metrics=[judge(models=[JudgeModel(model=model)])], **settings)
+    for error in (named, written):
+        assert str(error.value).startswith(message)
+    assert not (tmp_path / "run").exists()
 
 
 def test_two_models_that_the_cache_cannot_tell_apart_are_refused():

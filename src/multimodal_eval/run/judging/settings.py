@@ -88,12 +88,16 @@ def models_of(judges: Sequence[Judge]) -> list[JudgeModel]:
 
     Two functions with the same source get different names, because they may still be different.
     """
+    from multimodal_eval.judges.panel import check_known
+
     models: list[JudgeModel] = []
     known: dict[str, Generator] = {}
     for judge in judges:
         if isinstance(judge, JudgeModel):
+            check_known(judge.model)
             models.append(judge)
         elif isinstance(judge, str):
+            check_known(judge)
             models.append(JudgeModel(model=judge))
         else:
             from multimodal_eval.run.generation.model import as_generator

@@ -33,7 +33,7 @@ from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.protocol import EndpointError
 from multimodal_eval.generate.template import PromptError
-from multimodal_eval.judges.panel import Panel, is_known
+from multimodal_eval.judges.panel import Panel, check_known, is_known, is_label
 from multimodal_eval.judges.question import Place, Question
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.generation.batch import OpenSample
@@ -109,8 +109,10 @@ def _described(metric: AskingMetric) -> JudgingInfo:
 
 
 def _refuse_unknown(folder: RunFolder, info: RunInfo, metric: AskingMetric) -> None:
-    """Refuse to continue with a judge that is an object of another program."""
+    """Refuse a judge of an unknown provider, and to continue with one that is an object of another program."""
     for model in metric.config.models:
+        if info.state != "judging" and not is_label(model.model):
+            check_known(model.model)
         if not is_known(model.model):
             raise RunFolderError(
                 f"{folder.label}: {metric.name} asks {model.model!r}, a judge of a Python program, or of a package "
