@@ -111,14 +111,14 @@ def test_neither_order_nor_files_matter(tmp_path_factory, order, files):
 
 def test_the_result_of_another_request_is_refused(tmp_path):
     read = results(tmp_path, [result(0, "the old prompt")])
-    with pytest.raises(InputError, match=r"results-0.jsonl:1: .* row 0 is that of another request"):
+    with pytest.raises(InputError, match=r"results-0.jsonl:1: .* is that of another request .*\(id 'the new prompt'\)"):
         read.get(0, request_for("the new prompt"))
 
 
 def test_rows_that_the_run_does_not_have_are_refused(tmp_path):
     read = results(tmp_path, [result(0, "a"), result(7, "b")])
     read.refuse_unknown(8)
-    with pytest.raises(InputError, match="the result is that of row 7, and the run has 7 samples"):
+    with pytest.raises(InputError, match="the result is for sample number 8, and the run has 7 samples"):
         read.refuse_unknown(7)
 
 
@@ -129,7 +129,7 @@ def test_every_broken_line_is_named(tmp_path):
     assert [problem.line for problem in refusal.value.problems] == [2, 3, 4, 5, 6]
     text = str(refusal.value)
     assert "the custom_id 'request-1' is unknown" in text
-    assert f"row 0 has a result already, in {tmp_path / 'results-0.jsonl'}:1" in text
+    assert f"{custom_id(0, request_for('a'))!r} has a result already, in {tmp_path / 'results-0.jsonl'}:1" in text
 
 
 def test_a_missing_file_is_an_error(tmp_path):

@@ -131,3 +131,11 @@ def test_a_cancelled_request_leaves_the_batch():
 def test_a_batch_needs_a_request():
     with pytest.raises(ConfigError, match="at least one request"):
         batched(0)
+
+
+def test_a_decorator_without_a_size_says_how_to_write_it():
+    with pytest.raises(ConfigError, match=r"@batched\(32\)"):
+
+        @batched
+        def model(requests):
+            return []

@@ -51,6 +51,19 @@ def test_a_function_may_depend_on_the_sample(monkeypatch):
         assert [sample.generated_answer for sample in run.samples()] == [f"{name}{suffix}" for name in "abcdef"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"base_url": "http://localhost:1"}, "generation={'base_url': …}"),
+        ({"temperature": 0}, "generation={'parameters': {'temperature': …}}"),
+    ],
+)
+def test_a_setting_of_the_generation_in_another_place_is_named(settings, advice):
+    with pytest.raises(ConfigError) as refusal:
+        generate(ROWS, model="openai:tiny", **settings)
+    assert advice in str(refusal.value)
+
+
 class Mine:
     label = "mine"
 

@@ -163,7 +163,7 @@ class BatchResults:
     def refuse_unknown(self, rows: int) -> None:
         """Refuse results of rows that the run does not have."""
         problems = [
-            self._problem(entry, f"the result is that of row {row}, and the run has {rows:,} samples.")
+            self._problem(entry, f"the result is for sample number {row + 1:,}, and the run has {rows:,} samples.")
             for row, entry in sorted(self._rows.items())
             if row >= rows
         ]
@@ -176,9 +176,9 @@ class BatchResults:
         if entry is None:
             return None
         if entry.digest != request.digest[:_DIGEST]:
-            message = f"the result of row {row} is that of another request than the run makes for it."
+            message = "the result is that of another request than the run makes for this sample."
             hint = "Has the prompt, a parameter or an image changed since the requests were written?"
-            raise InputError([self._problem(entry, message, hint)])
+            raise InputError([self._problem(entry, message, hint, request.id)])
         stream = self._streams.get(entry.file)
         if stream is None:
             stream = self._streams[entry.file] = self.paths[entry.file].open("rb")
@@ -227,10 +227,10 @@ class BatchResults:
         earlier = self._rows.get(row)
         if earlier is not None and earlier.has_answer and answered:
             other = f"{self.paths[earlier.file]}:{earlier.line}"
-            self._problems.append(self._problem(entry, f"row {row} has a result already, in {other}."))
+            self._problems.append(self._problem(entry, f"{result.custom_id!r} has a result already, in {other}."))
         elif earlier is None or answered:
             self._rows[row] = entry
 
-    def _problem(self, entry: _Entry, message: str, hint: str | None = None) -> Problem:
+    def _problem(self, entry: _Entry, message: str, hint: str | None = None, identifier: str | None = None) -> Problem:
         path = str(self.paths[entry.file])
-        return Problem(code="BATCH_RESULT", file=path, line=entry.line, message=message, hint=hint)
+        return Problem(code="BATCH_RESULT", file=path, line=entry.line, id=identifier, message=message, hint=hint)

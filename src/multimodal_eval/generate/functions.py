@@ -55,6 +55,8 @@ def batched(size: int) -> Callable[[Function], BatchGenerator]:
 
     The function may be asynchronous. It returns one answer per request, in the same order: text, or an `Answer`.
     """
+    if not isinstance(size, int):
+        raise ConfigError(f"`batched` needs the most requests of a batch: @batched(32). Got {shorten(size)} instead.")
     if size < 1:
         raise ConfigError(f"a batch must have at least one request. Got {size} instead.")
     return lambda function: BatchGenerator(function, size)

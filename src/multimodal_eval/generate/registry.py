@@ -11,7 +11,9 @@ from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from multimodal_eval.core.config import GenerationConfig
+import msgspec
+
+from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.registry import installed_entry_points
 from multimodal_eval.generate.protocol import Generator
@@ -38,6 +40,14 @@ BUILT_IN = {
 }
 
 
+# Parameter -> other names that APIs have for it.
+_OTHER_NAMES = {
+    "max_tokens": ("max_completion_tokens", "max_output_tokens"),
+    "stop": ("stop_sequences",),
+    "reasoning_effort": ("reasoning",),
+}
+
+
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
     return installed_entry_points(ENTRY_POINT_GROUP, "generator", {})
@@ -53,6 +63,7 @@ def providers() -> dict[str, str]:
 def find_generator(config: GenerationConfig) -> Generator:
     """The generator of a configuration, whose settings will be stored."""
     refuse_secrets(config)
+    _refuse_twice(config.parameters)
     provider, _, model = config.model.partition(":")
     if provider in BUILT_IN:
         module = import_module(f"multimodal_eval.generate.providers.{BUILT_IN[provider][0]}")
@@ -64,6 +75,14 @@ def find_generator(config: GenerationConfig) -> Generator:
     if ":" not in config.model:
         raise ConfigError(f"`model` must be PROVIDER:NAME, such as openai:{config.model}. Providers: {_known()}")
     raise UnknownNameError("provider", provider, providers())
+
+
+def _refuse_twice(parameters: Parameters) -> None:
+    """Refuse a parameter that is also a further field of the body, which would replace it."""
+    for name in msgspec.to_builtins(parameters).keys() - {"extra"}:
+        for field in (name, *_OTHER_NAMES.get(name, ())):
+            if field in parameters.extra:
+                raise ConfigError(f"`extra` must not set {field!r}, because the parameter `{name}` is set too")
 
 
 def checked(generator: object, name: str) -> Generator:

@@ -144,7 +144,7 @@ def test_results_of_other_requests_are_refused_and_nothing_is_lost(server, tmp_p
     digest = "0" * 24
     changed = [{**results[0], "custom_id": f"0-{digest}"}, *results[1:]]
     (tmp_path / "changed.jsonl").write_text("".join(json.dumps(result) + "\n" for result in changed))
-    with pytest.raises(InputError, match="row 0 is that of another request"):
+    with pytest.raises(InputError, match=r"that of another request .*\(id 's0'\)"):
         resume(tmp_path / "batched", model=BatchIn([tmp_path / "changed.jsonl"]))
     run = resume(tmp_path / "batched", model=BatchIn([tmp_path / "results.jsonl"]))
     assert sum(run.info.generation.statuses.values()) == 12

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, RunConfig
+from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, Parameters, RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.prices import with_price
@@ -30,10 +30,22 @@ Model = str | Generator | Batch | Callable[..., Any]
 
 def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunConfig:
     """The configuration of a call with a model: `generation` among the settings need not name it."""
+    _refuse_misplaced(settings)
     generation, name = settings.get("generation"), _name_of(model)
     if name is not None and isinstance(generation, Mapping):
         settings["generation"] = {**generation, "model": name}
     return with_model(overlaid(source, **settings), model)
+
+
+def _refuse_misplaced(settings: Mapping[str, Any]) -> None:
+    """Refuse a setting of the generation that is given as one of the run, and say where it belongs."""
+    for name in settings:
+        if name in RunConfig.__struct_fields__:
+            continue
+        if name in GenerationConfig.__struct_fields__:
+            raise ConfigError(f"`{name}` is a setting of the generation: generation={{{name!r}: …}}")
+        if name in Parameters.__struct_fields__:
+            raise ConfigError(f"`{name}` is a parameter of the model: generation={{'parameters': {{{name!r}: …}}}}")
 
 
 def label_of(model: Model | None) -> str | None:
