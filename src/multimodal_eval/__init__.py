@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
     from multimodal_eval.generate.functions import batched
+    from multimodal_eval.generate.protocol import Answer, Generator, Media, Request, Text, Turn
     from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
     from multimodal_eval.interop.callbacks.log_scores import log_scores
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
 _MODULES = {
     "Accumulator": "interop.accumulator",
+    "Answer": "generate.protocol",
     "AnswerScores": "interop.list_scores",
     "Batch": "core.batch",
     "Box": "core.sample",
@@ -46,10 +48,12 @@ _MODULES = {
     "Engine": "run.engine.base",
     "Estimate": "core.score",
     "GeneratedRun": "run.generated",
+    "Generator": "generate.protocol",
     "JudgeConfig": "core.judge_config",
     "JudgeModel": "core.judge_config",
     "JudgeUntil": "core.judge_config",
     "LabelScores": "interop.list_scores",
+    "Media": "generate.protocol",
     "Message": "core.conversation",
     "MessagePart": "core.conversation",
     "Metric": "core.metric",
@@ -57,6 +61,7 @@ _MODULES = {
     "Option": "core.options",
     "Options": "core.options",
     "RatingTable": "analysis.judge_ratings",
+    "Request": "generate.protocol",
     "RetryableError": "core.errors",
     "Rows": "core.score",
     "Run": "data.runs.run",
@@ -66,6 +71,8 @@ _MODULES = {
     "Scorer": "core.metric",
     "Scores": "core.scores",
     "Signature": "core.signature",
+    "Text": "generate.protocol",
+    "Turn": "generate.protocol",
     "answer_scores": "interop.list_scores",
     "caption_scores": "interop.coco",
     "compare_by_judge": "run.judged_pairs",
@@ -90,6 +97,7 @@ __version__ = "0.2.0.dev0"
 
 __all__ = [
     "Accumulator",
+    "Answer",
     "AnswerScores",
     "Batch",
     "Box",
@@ -98,10 +106,12 @@ __all__ = [
     "Engine",
     "Estimate",
     "GeneratedRun",
+    "Generator",
     "JudgeConfig",
     "JudgeModel",
     "JudgeUntil",
     "LabelScores",
+    "Media",
     "Message",
     "MessagePart",
     "Metric",
@@ -109,6 +119,7 @@ __all__ = [
     "Option",
     "Options",
     "RatingTable",
+    "Request",
     "RetryableError",
     "Rows",
     "Run",
@@ -118,6 +129,8 @@ __all__ = [
     "Scorer",
     "Scores",
     "Signature",
+    "Text",
+    "Turn",
     "__version__",
     "answer_scores",
     "batched",
