@@ -242,7 +242,7 @@ def test_a_dry_run_sends_nothing(data, model, tmp_path):
     assert done.stdout == (
         "model          counting:x\n"
         "requests       4\n"
-        "to be sent     0.0 MB of text and media\n"
+        "to be sent     32 bytes of text and media\n"
         "input tokens   about 25\n"
         "output tokens  at most 40\n"
         "cost           at most about 0.43 EUR: 0.025 EUR for the input\n"
@@ -279,6 +279,65 @@ def test_a_dry_run_counts_the_answers_that_the_run_would_take_from_the_cache(dat
 
 def test_a_dry_run_counts_epochs(data, model):
     assert "requests       12\n" in run(data, "--model", "counting:x", "--dry-run", "--epochs", "3").stdout
+
+
+def test_a_dry_run_takes_no_longer_with_many_epochs(data, model):
+    done = run(data, "--model", "counting:x", "--dry-run", "--epochs", "1000000000", "--max-tokens", "10")
+    assert "requests       4,000,000,000\n" in done.stdout
+    assert "to be sent     32.0 GB of text and media\n" in done.stdout
+    assert "input tokens   about 25,000,000,000\n" in done.stdout
+    assert "output tokens  at most 40,000,000,000\n" in done.stdout
+
+
+def test_a_dry_run_counts_the_cached_answers_of_every_epoch(data, model, tmp_path, monkeypatch):
+    monkeypatch.delenv("MMEVAL_CACHE")
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path))
+    command = ("run", write(ROWS[:2]), "--model", "counting:x", "--metrics", "exact_match", "--no-report")
+    mmeval(*command, "--epochs", "3")
+    assert "requests       10, 6 of them answered" in mmeval(*command, "--epochs", "5", "--dry-run").stdout
+
+
+@pytest.fixture
+def no_models(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+
+
+def test_a_dry_run_needs_no_model_of_a_metric(data, model, no_models):
+    done = mmeval("run", data, "--model", "counting:x", "--task", "vqa", "--dry-run")
+    assert "requests       4\n" in done.stdout
+    assert "To be fetched before the run: what clip_score, semantic_similarity" in done.stdout
+
+
+def test_missing_models_of_metrics_stop_a_run_before_anything_is_asked(data, model, no_models):
+    done = mmeval("run", data, "--model", "counting:x", "--task", "vqa", "-o", "run", code=1)
+    assert "clip_score: the model 'openai/clip-vit-base-patch32' is not on this machine. Get it with: mmeval fetch" in (
+        done.stderr
+    )
+    assert "To run without them: --metrics vqa_accuracy,exact_match" in done.stderr
+    assert model.calls == []
+
+
+def test_the_body_of_a_request_is_shown_as_it_is_sent(data):
+    command = ("run", data, "--model", "openai:tiny", "--base-url", "http://localhost:1/v1", "--metrics", "exact_match")
+    shown = mmeval(*command, "--temperature", "0", "--show-request", "b", "--format", "json").stdout
+    mmeval(*command, "--temperature", "0", "--batch-out", "requests.jsonl", "-o", "run")
+    with open("requests.jsonl") as stream:  # noqa: PTH123
+        written = stream.read().splitlines()[1]
+    body = written[written.index('"body":') :].removesuffix("}")
+    assert body in shown
+    assert json.loads(shown)["url"] == "http://localhost:1/v1/chat/completions"
+    assert json.loads(shown)["body"]["messages"] == [{"role": "user", "content": "say blue"}]
+
+
+def test_a_parameter_is_set_once(data, model):
+    for options in (
+        ("--temperature", "0", "--extra", "temperature=1"),
+        ("--max-tokens", "9", "--extra", "max_completion_tokens=1"),
+    ):
+        done = run(data, "--model", "counting:x", *options, code=1)
+        assert "`extra` must not set" in done.stderr
+    assert model.calls == []
 
 
 def test_a_request_can_be_shown(data, model):

@@ -54,7 +54,7 @@ def test_bytes_are_those_of_text_and_media():
 def test_the_sum_of_requests():
     estimate = Estimate()
     estimate.add(request(Text("abcd"), most=10))
-    estimate.add(request(Text("abcd"), most=10), is_cached=True)
+    estimate.add(request(Text("abcd"), most=10), cached=1)
     estimate.add(request(Text("abcdefgh"), most=10))
     assert estimate == Estimate(requests=3, cached=1, bytes=12, input_tokens=5 + 6, most_output_tokens=20)
 

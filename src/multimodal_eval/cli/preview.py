@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     """Show what would be sent, if the options ask for it. Returns whether they do."""
+    import msgspec
+
     from multimodal_eval.run.generation.model import generation_of, with_model
     from multimodal_eval.run.generation.preview import estimated, request_for
     from multimodal_eval.run.judging.settings import with_judge
@@ -33,6 +35,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     if has_judges:
         config = with_judge(config, judge_settings(params))
     wants_metrics = scores and (params["dry_run"] or has_judges)  # a request needs none
+    config = msgspec.structs.replace(config, skip_unavailable=True)  # nothing is scored, so no model is needed
     plan, source = planned(config, data, None, scores=wants_metrics)
     generation = generation_of(plan)
     assert generation is not None
@@ -40,7 +43,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
         from multimodal_eval.generate.shown import as_json, show
 
         request, unknown = request_for(plan, source, generation, params["show_request"])
-        click.echo(as_json(request) if params["format_"] == "json" else show(request))
+        click.echo(as_json(request, generation.generator) if params["format_"] == "json" else show(request))
         if unknown:
             click.echo("\nReplies that are not known yet are in parentheses; the digest is another one.", err=True)
         if has_judges and params["format_"] != "json":
@@ -51,7 +54,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     if params["format_"] == "json":
         _print_json({**_content(generation.config, estimate), **judged.content})
     else:
-        for line in (*_lines(generation.config, estimate), *judged.lines, *_end()):
+        for line in (*_lines(generation.config, estimate), *judged.lines, *_end(), *_unavailable(plan)):
             click.echo(line)
     return True
 
@@ -86,6 +89,12 @@ def _show_questions_about(plan: Plan, source: Input, name: str) -> None:
             click.echo(request)
     if is_unknown:
         click.echo(f"\nThe judge gets the answer in the place of {UNKNOWN_ANSWER}.", err=True)
+
+
+def _unavailable(plan: Plan) -> Iterator[str]:
+    """A line about metrics that the run itself would refuse."""
+    if plan.unavailable:
+        yield f"To be fetched before the run: what {', '.join(plan.unavailable)} need (`mmeval fetch`)."
 
 
 def _end() -> tuple[str, str]:
@@ -150,13 +159,14 @@ def _lines(
     config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = "--prices"
 ) -> Iterator[str]:
     from multimodal_eval.generate.prices import money
+    from multimodal_eval.generate.shown import size
 
     yield f"model          {config.model}"
     cached = f", {estimate.cached:,} of them answered from the cache" if estimate.cached else ""
     yield f"requests       {estimate.requests:,}{cached}"
     if estimate.unreadable:
         yield f"unreadable     {estimate.unreadable:,} samples whose media cannot be opened; they are not asked"
-    yield f"to be sent     {estimate.bytes / 1e6:,.1f} MB of text and media"
+    yield f"to be sent     {size(estimate.bytes)} of text and media"
     yield f"input tokens   about {estimate.input_tokens:,}"
     most = estimate.most_output_tokens
     yield f"output tokens  {f'not limited; {limit} limits them' if most is None else f'at most {most:,}'}"

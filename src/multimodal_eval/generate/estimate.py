@@ -40,17 +40,18 @@ class Estimate:
     input_tokens: int = 0
     most_output_tokens: int | None = 0  # None: no limit is set
 
-    def add(self, request: Request, *, is_cached: bool = False) -> None:
-        """Count a request."""
-        self.requests += 1
-        if is_cached:
-            self.cached += 1
+    def add(self, request: Request, *, times: int = 1, cached: int = 0) -> None:
+        """Count a request that is made so many times; `cached` of them are answered from the cache."""
+        self.requests += times
+        self.cached += cached
+        sent = times - cached
+        if not sent:
             return
-        self.bytes += request_bytes(request)
-        self.input_tokens += input_tokens(request)
+        self.bytes += sent * request_bytes(request)
+        self.input_tokens += sent * input_tokens(request)
         most = request.parameters.max_tokens
         self.most_output_tokens = (
-            None if most is None or self.most_output_tokens is None else (self.most_output_tokens + most)
+            None if most is None or self.most_output_tokens is None else self.most_output_tokens + sent * most
         )
 
 

@@ -9,11 +9,11 @@ import msgspec
 
 from multimodal_eval.core.errors import ImageError, shorten
 from multimodal_eval.core.visible import visible
-from multimodal_eval.generate.protocol import Media, Request, Text
+from multimodal_eval.generate.protocol import Generator, Media, Request, Text
 from multimodal_eval.media.pixels import header
 from multimodal_eval.media.policy import MediaPolicy
 
-__all__ = ["as_json", "show"]
+__all__ = ["as_json", "show", "size"]
 
 _WIDTH = 78
 _INDENT = "  "
@@ -25,10 +25,17 @@ def show(request: Request) -> str:
     return "\n".join(_lines(request))
 
 
-def as_json(request: Request) -> str:
-    """The request as a JSON object: its id, its digest, and what the digest is made of. Media are digests."""
-    described = {"id": request.id, "epoch": request.epoch, "sha256": request.digest, **request.description}
-    return msgspec.json.format(msgspec.json.encode(described), indent=2).decode()
+def as_json(request: Request, generator: Generator) -> str:
+    """The request as a JSON object: its id, its digest, and the address and the body that an endpoint would get.
+
+    The body has the bytes that are sent, also by a batch file. A model without HTTP has what the digest is made of
+    instead, with media as their digests.
+    """
+    described = {"id": request.id, "epoch": request.epoch, "sha256": request.digest}
+    body_of, url = getattr(generator, "body_of", None), getattr(generator, "url", None)
+    if body_of is not None:
+        return msgspec.json.encode({**described, "url": url, "body": msgspec.Raw(body_of(request))}).decode()
+    return msgspec.json.format(msgspec.json.encode({**described, **request.description}), indent=2).decode()
 
 
 def _lines(request: Request) -> Iterator[str]:
@@ -58,9 +65,9 @@ def _in_short(media: Media) -> str:
     if media.url is not None:
         return f"<{media.kind} {shorten(visible(media.url), 60)}>"
     if media.frames:
-        return f"<{media.kind} {len(media.frames)} frames {_size(sum(map(len, media.frames)))} {digest}>"
+        return f"<{media.kind} {len(media.frames)} frames {size(sum(map(len, media.frames)))} {digest}>"
     content = media.content or b""
-    return f"<{media.kind} {_about(media, content)} {_size(len(content))} {digest}>"
+    return f"<{media.kind} {_about(media, content)} {size(len(content))} {digest}>"
 
 
 def _about(media: Media, content: bytes) -> str:
@@ -73,5 +80,10 @@ def _about(media: Media, content: bytes) -> str:
     return _FORMATS.get(media.mime, media.mime)
 
 
-def _size(count: int) -> str:
-    return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
+def size(count: int) -> str:
+    """A number of bytes for a message: `97 bytes`, `83 kB`, `1.2 MB`."""
+    if count < 1000:
+        return f"{count} bytes"
+    if count < 1e6:
+        return f"{count / 1000:.0f} kB"
+    return f"{count / 1e6:,.1f} MB" if count < 1e9 else f"{count / 1e9:,.1f} GB"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
 
@@ -24,15 +25,19 @@ from multimodal_eval.run.generation.event_loop import run_async
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["estimated", "request_for", "samples_of"]
+__all__ = ["epochs_of", "estimated", "request_for", "samples_of"]
 
 _LISTED = 20  # ids in a message
+_LOOKED_UP = 100  # epochs
 _TOGETHER = 64  # requests whose media are read at the same time
 
 
 def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
-    """The requests of a run, their tokens and bytes. Later turns of a dialogue are counted without earlier replies."""
-    estimate = Estimate()
+    """The requests of a run, their tokens and bytes. Later turns of a dialogue are counted without earlier replies.
+
+    A sample is looked at once: its requests of all epochs differ only in their seeds.
+    """
+    estimate, epochs = Estimate(), epochs_of(plan)
 
     async def add(samples: Sequence[Sample]) -> None:
         requests = await asyncio.gather(*(_request(generation, sample) for sample in samples))
@@ -40,7 +45,7 @@ def estimated(plan: Plan, source: Input, generation: Generation) -> Estimate:
             if request is None:
                 estimate.unreadable += 1
             else:
-                estimate.add(request, is_cached=cache.get(request) is not None)
+                estimate.add(request, times=epochs, cached=_cached(request, epochs, cache))
 
     async def add_all() -> None:
         samples = samples_of(plan, source)
@@ -60,15 +65,18 @@ def request_for(plan: Plan, source: Input, generation: Generation, name: str) ->
     """
     ids: list[str] = []
     earlier: list[Earlier] = []
+    epochs = epochs_of(plan)
     for sample in samples_of(plan, source):
-        stored = sample.id if sample.epoch is None else epoch_id(sample.id, sample.epoch)  # the id in the run
         if not generation.config.history or (earlier and earlier[-1].sample.group != sample.group):
             earlier = []
-        if name in (sample.id, stored):
-            return run_async(generation.prompts.request(sample, earlier)), len(earlier)
+        epoch = _epoch(name, sample.id, epochs)
+        if epoch is not None:
+            chosen = sample if epochs == 1 else msgspec.structs.replace(sample, epoch=epoch)
+            return run_async(generation.prompts.request(chosen, earlier)), len(earlier)
         if sample.group is not None:
             earlier.append(Earlier(sample, f"(the model's reply to {sample.id!r})"))
-        ids.append(stored)
+        listed = range(1, min(epochs, _LISTED) + 1)
+        ids += [sample.id] if epochs == 1 else [epoch_id(sample.id, number) for number in listed]
     if len(ids) > _LISTED:
         ids = get_close_matches(name, ids, n=_LISTED) or ids[:_LISTED]
     raise UnknownNameError("sample", name, ids)
@@ -82,18 +90,37 @@ async def _request(generation: Generation, sample: Sample) -> Request | None:
 
 
 def samples_of(plan: Plan, source: Input) -> Iterator[Sample]:
-    """The checked samples of the input. All its problems are raised together, at the end."""
+    """The checked samples of the input, each once. All its problems are raised together, at the end."""
     config, problems, summary = plan.config, Problems(), Summary()
     with limits.using(config.max_expansion, config.max_record_mb):
         for part in source.parts(problems, summary, plan.part_size, config.limit):
-            for sample in part.samples(FIELDS):
-                yield from _epochs(sample, 1 if config.generation is None else config.generation.epochs)
+            yield from part.samples(FIELDS)
     problems.raise_if_any()
     recipe = source.recipe()
     refuse_empty(summary, None if recipe is None else recipe.data)
 
 
-def _epochs(sample: Sample, count: int) -> Iterator[Sample]:
-    """The sample, as often as it is asked."""
-    for epoch in range(1, count + 1):
-        yield sample if count == 1 else msgspec.structs.replace(sample, epoch=epoch)
+def epochs_of(plan: Plan) -> int:
+    """How often every sample is asked."""
+    return 1 if plan.config.generation is None else plan.config.generation.epochs
+
+
+def _epoch(name: str, sample: str, epochs: int) -> int | None:
+    """The epoch in which a sample has this name; None if it is that of another sample."""
+    if name == sample:
+        return 1
+    number = name.removeprefix(f"{sample}#")
+    is_epoch = number != name and number.isascii() and number.isdigit() and 1 <= int(number) <= epochs
+    return int(number) if is_epoch and epochs > 1 and epoch_id(sample, int(number)) == name else None
+
+
+def _cached(request: Request, epochs: int, cache: AnswerCache) -> int:
+    """In how many epochs the cache has the answer. After many epochs, the first one without ends the search."""
+    cached = 0
+    for epoch in range(1, epochs + 1):
+        again = replace(request, epoch=epoch, parameters=request.parameters.of_epoch(epoch))
+        if cache.get(again) is not None:
+            cached += 1
+        elif epoch >= _LOOKED_UP or not cache.on:
+            break
+    return cached

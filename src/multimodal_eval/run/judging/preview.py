@@ -20,7 +20,7 @@ from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import Panel
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.generation.event_loop import run_async
-from multimodal_eval.run.generation.preview import samples_of
+from multimodal_eval.run.generation.preview import epochs_of, samples_of
 from multimodal_eval.run.plan import Plan
 
 __all__ = ["UNKNOWN_ANSWER", "JudgeEstimate", "estimated_questions", "questions_about"]
@@ -43,7 +43,7 @@ def estimated_questions(plan: Plan, source: Input) -> list[JudgeEstimate]:
 
 
 async def _estimated(plan: Plan, source: Input, metric: AskingMetric) -> JudgeEstimate:
-    estimate = JudgeEstimate(metric, [Estimate() for _ in metric.config.models])
+    estimate, epochs = JudgeEstimate(metric, [Estimate() for _ in metric.config.models]), epochs_of(plan)
 
     async def add(sample: Sample) -> None:
         for question in metric.questions(sample):
@@ -53,7 +53,8 @@ async def _estimated(plan: Plan, source: Input, metric: AskingMetric) -> JudgeEs
             except MediaError:
                 each.unreadable += 1
                 continue
-            each.add(request, is_cached=panel.asked[question.place.judge].cache.get(request) is not None)
+            is_cached = panel.asked[question.place.judge].cache.get(request) is not None
+            each.add(request, times=epochs, cached=epochs * is_cached)
 
     with Panel(metric.config, policy_of(plan.config)) as panel:
         samples = _answered(plan, source, metric)
