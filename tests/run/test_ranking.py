@@ -181,7 +181,8 @@ def listwise_judge(request) -> str:
     return json.dumps({"ranking": [[n for n, value in enumerate(shown, 1) if value == level] for level in levels]})
 
 
-def test_a_ranked_list_is_all_its_pairs(tmp_path):
+@pytest.mark.parametrize(("named", "first"), [({"system": "a"}, "a"), ({}, "lists")])  # or the name of the run folder
+def test_a_ranked_list_is_all_its_pairs(tmp_path, named, first):
     # Three systems on four samples; all pairs are worked out by hand from the qualities of the answers.
     table = [(3, 2, 1), (1, 3, 2), (2, 2, 1), (1, 2, 3)]
     samples = [
@@ -190,8 +191,8 @@ def test_a_ranked_list_is_all_its_pairs(tmp_path):
             generated_answer=f"quality {a}",
             metadata={
                 "baseline": [f"quality {b}", f"quality {c}"],
-                "system": "a",
                 "baseline_system": ["b", "c"],
+                **named,
             },
         )
         for number, (a, b, c) in enumerate(table)
@@ -200,7 +201,7 @@ def test_a_ranked_list_is_all_its_pairs(tmp_path):
     run = evaluate(samples, metrics=["order"], judges={"order": judge}, output=tmp_path / "lists", progress=False)
     outcomes = outcomes_of([run])
     # a against b: win, loss, tie, loss; a against c: win, loss, win, loss; b against c: win, win, win, loss.
-    assert outcomes.names == ["a", "b", "c"]
+    assert outcomes.names == [first, "b", "c"]
     assert outcomes.comparisons.points.tolist() == [[0, 1.5, 2], [2.5, 0, 3], [2, 1, 0]]
     assert outcomes.comparisons.ties.sum() == 1
     assert outcomes.comparisons.units == 4

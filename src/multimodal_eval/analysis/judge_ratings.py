@@ -347,10 +347,20 @@ def _rankings(run: Run, metric: str, systems: ComparedSystems, details: str | No
         rankings = [verdict.ranking for verdict in _DETAILS.decode(details or "{}").verdicts]
     except msgspec.DecodeError:
         rankings = []
-    names = sorted(systems.all)
-    if not rankings or any(sorted(name for level in ranking for name in level) != names for ranking in rankings):
-        raise ConfigError(f"{run.folder.label}: {metric} has no ranking of {_listed(names)}")
-    return rankings
+    if not rankings:
+        raise ConfigError(f"{run.folder.label}: {metric} has no ranking of {_listed(systems.all)}")
+    return [_named(run, metric, systems, ranking) for ranking in rankings]
+
+
+def _named(run: Run, metric: str, systems: ComparedSystems, ranking: list[list[str]]) -> list[list[str]]:
+    """The ranking by the names of the systems. If a sample does not name all of them, it has their numbers."""
+    ranked = sorted(name for level in ranking for name in level)
+    if ranked == sorted(systems.all):
+        return ranking
+    by_number = {str(number): name for number, name in enumerate(systems.all, 1)}
+    if ranked == sorted(by_number):
+        return [[by_number[number] for number in level] for level in ranking]
+    raise ConfigError(f"{run.folder.label}: {metric} has no ranking of {_listed(systems.all)}")
 
 
 def _ties(column: Column) -> NDArray[np.float64]:
