@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -136,15 +136,11 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     config = msgspec.structs.replace(_without_presets(config), error_patterns=with_versions(config.error_patterns))
     config = _with_task_options(config, task)
     names = metric_names(config)
-    for name in config.options:
-        if name not in names:
-            raise ConfigError(f"`options`: this run does not compute {name!r}. It computes {', '.join(names)}")
-    for name in config.complete:
-        if name not in names:
-            raise ConfigError(f"`complete`: this run does not compute {name!r}. It computes {', '.join(names)}")
-    for name in config.judges:
-        if name not in names:
-            raise ConfigError(f"`judges`: this run does not compute {name!r}. It computes {', '.join(names)}")
+    for setting in ("options", "complete", "judges"):
+        for name in getattr(config, setting):
+            if name not in names:
+                _refuse_unknown(names, config)  # a misspelt metric may be the reason
+                raise ConfigError(f"`{setting}`: this run does not compute {name!r}. It computes {', '.join(names)}")
     config = _with_judge_prices(_settled(_with_labels(config, names), names))
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
@@ -169,18 +165,35 @@ def generating_plan(config: RunConfig) -> Plan:
     return Plan(config, make_task(config), (), {}, composite=False)
 
 
+_OTHER_NAME = "Write another `name` into its file, or another key into `judges`"
+
+
 def _resolved(name: str, config: RunConfig) -> Metric:
     """The metric with that name, which may be a variant that the configuration declares."""
     judge = config.judges.get(name)
     if judge is not None and judge.form != "extract":
-        if not judge.models:
-            raise ConfigError(f"the judge {name!r} has no model. Name one with --judge PROVIDER:NAME")
         from multimodal_eval.evaluation.judge_metric import JudgeMetric
 
         check_name(name)
+        if metrics_registry.is_available(name):
+            raise ConfigError(f"the judge {name!r} has the name of a metric, which it would replace. {_OTHER_NAME}")
+        if not judge.models:
+            raise ConfigError(f"the judge {name!r} has no model. Name one with --judge PROVIDER:NAME")
         return JudgeMetric(msgspec.structs.replace(judge, name=name))
+    if judge is not None and name not in config.variants and not metrics_registry.is_available(name):
+        raise ConfigError(
+            f"the judge {name!r} has the form extract, which scores nothing by itself: it reads answers for metrics with "
+            "`fallback: judge`. Declare it as `judges: {multiple_choice: {form: extract, …}}`"
+        )
     metric = _registered(name, config)
     return metric if judge is None else with_extraction(metric, judge)
+
+
+def _refuse_unknown(names: Sequence[str], config: RunConfig) -> None:
+    """Refuse a name that is neither a metric nor a judge."""
+    for name in names:
+        if name not in config.judges:
+            _registered(name, config)
 
 
 def _registered(name: str, config: RunConfig) -> Metric:

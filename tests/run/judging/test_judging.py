@@ -237,6 +237,22 @@ def test_a_judge_without_a_metric_is_refused():
         evaluate(rows(3), metrics=["exact_match"], judge="openai:tiny", progress=False)
 
 
+def test_a_misspelt_fallback_is_named_before_the_missing_judge():
+    with pytest.raises(ConfigError, match="`fallback` of multiple_choice must be one of none, judge. Got 'jugde'"):
+        options = {"multiple_choice": {"fallback": "jugde"}}
+        evaluate(rows(3), metrics=["multiple_choice"], options=options, judge="openai:tiny", progress=False)
+
+
+def test_a_judge_with_the_name_of_a_metric_is_refused():
+    with pytest.raises(ConfigError, match=r"the judge 'exact_match' has the name of a metric, which it would replace"):
+        evaluate(rows(3), metrics=[judge(name="exact_match")], judge="openai:tiny", progress=False)
+
+
+def test_a_judge_that_only_reads_answers_is_not_a_metric():
+    with pytest.raises(ConfigError, match=r"the judge 'good' has the form extract.*`fallback: judge`"):
+        evaluate(rows(3), metrics=[judge(form="extract")], judge="openai:tiny", progress=False)
+
+
 def test_a_judge_without_a_model_is_refused():
     with pytest.raises(ConfigError, match=r"has no model\. Name one with --judge"):
         evaluate(rows(3), metrics=[judge()], progress=False)

@@ -54,12 +54,23 @@ def with_judge(config: RunConfig, settings: JudgeSettings | None) -> RunConfig:
         return config
     config = with_extraction(config)
     if not config.judges:
+        _check_fallbacks(config)
         raise ConfigError(
             "a judge is named, but no metric of this run asks one. Name such a metric: --metrics judge:NAME, or "
             "judge:FILE.yaml (`mmeval ls judges`)"
         )
     judges = {name: with_settings(each, settings) for name, each in config.judges.items()}
     return msgspec.structs.replace(config, judges=judges)
+
+
+def _check_fallbacks(config: RunConfig) -> None:
+    """Refuse a misspelt `fallback: judge`, which may be the reason that no judge is asked."""
+    from multimodal_eval.evaluation.metrics_registry import is_available, resolve
+
+    for name, options in config.options.items():
+        metric = config.variants.get(name, name)
+        if "fallback" in options and is_available(metric):
+            resolve(metric).configure({"fallback": options["fallback"]})
 
 
 def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
