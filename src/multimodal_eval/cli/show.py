@@ -62,6 +62,8 @@ def show_run(run: Run) -> None:
     out.print("\nsignatures", style="bold")
     if run.info.generation is not None:
         out.print(f"  {as_text(run.info.generation.signature)}", style="dim", soft_wrap=True)
+        if run.info.generation.requests is not None:
+            out.print(f"    requests: sha256:{run.info.generation.requests[:16]}", style="dim", soft_wrap=True)
     for name, signature in run.info.signatures.items():
         out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
         if name in run.entries and (corrected := run.entries[name].calibrated):

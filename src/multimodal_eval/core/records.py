@@ -201,6 +201,7 @@ class GenerationInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     currency: str | None = None
     population: int | None = None  # samples in the input, if only some of them were drawn
     stopped: str | None = None  # why generation stopped before all samples were answered
+    requests: str | None = None  # SHA-256 of all requests' digests, one per line in the order of the rows
 
 
 class ComparedPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

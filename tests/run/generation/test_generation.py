@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -106,6 +107,28 @@ def test_two_runs_differ_only_in_their_times(data, tmp_path):
         for name in ("created", "finished", "sha256"):
             description.pop(name)
     assert descriptions[0] == descriptions[1]
+
+
+def test_equal_digests_mean_equal_requests(data, tmp_path):
+    def requests(folder: Path) -> str | None:
+        generation = RunFolder(folder).read_info().generation
+        assert generation is not None
+        return generation.requests
+
+    whole = requests(answered(data, tmp_path / "whole", Model()))
+    digests = [row["request"] for part in range(3) for row in table(tmp_path / "whole", part)]
+    assert whole == hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+    with pytest.raises(OpenSamplesError):
+        answered(data, tmp_path / "resumed", Model(failing("question 7", "question 23")), retries=0)
+    assert requests(tmp_path / "resumed") is None
+    resume(tmp_path / "resumed", model=Model(), progress=False)
+    assert requests(tmp_path / "resumed") == whole
+    assert requests(answered(data, tmp_path / "others", Model(), system="Be kind.")) != whole
+
+
+def table(folder: Path, part: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = RunFolder(folder).read_part("answers", part).to_pylist()
+    return rows
 
 
 def test_an_open_sample_is_asked_twice_and_then_only_it_is_asked_again(data, tmp_path):

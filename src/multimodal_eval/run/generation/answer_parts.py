@@ -8,6 +8,7 @@ with the same content.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 import msgspec
 
@@ -18,7 +19,7 @@ from multimodal_eval.generate.answer_tables import answer_table, exchange_table,
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.run.generation.parts_left import PartsLeft, decoded, resuming, tallied
 
-__all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted", "records_of", "resuming"]
+__all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted", "records_of", "requests_digest", "resuming"]
 
 JOURNAL = "answers/journal.jsonl"  # the exchanges of parts that are not committed
 
@@ -95,4 +96,17 @@ def counted(folder: RunFolder, info: RunInfo) -> GenerationInfo:
         statuses=dict(sorted(tally.statuses.items())),
         input_tokens=tally.input_tokens,
         output_tokens=tally.output_tokens,
+        requests=requests_digest(folder, len(info.parts)),
     )
+
+
+def requests_digest(folder: RunFolder, parts: int) -> str:
+    """The SHA-256 of the digests of all stored requests, one per line: equal if two runs were asked the same.
+
+    The line of a sample that was not asked, because its media cannot be read or an earlier turn failed, is empty.
+    """
+    digest = sha256()
+    for part in range(parts):
+        requests = folder.read_part("answers", part, ["request"]).column("request").to_pylist()
+        digest.update("".join(f"{request}\n" for request in requests).encode())
+    return digest.hexdigest()
