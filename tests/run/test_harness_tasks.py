@@ -225,3 +225,9 @@ def test_a_map_of_the_call_keeps_the_target(tmp_path):
     run = evaluate(written(tmp_path), model=lambda request: "4", map={"id": "qid"})
     assert run["exact_match"]["value"] == 1
     assert [sample.id for sample in run.samples()] == ["q7"]
+
+
+@pytest.mark.parametrize("name", ["alone.yaml", "../base.yaml"])
+def test_a_file_that_only_includes_is_a_task_too(folder, name):
+    with pytest.raises(ConfigError, match=r"alone\.yaml:1: `include: .*` must be another file in the folder"):
+        open_task(written(folder, f"include: {name}\n", "alone.yaml"))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.leaderboard import leaderboard
 from multimodal_eval.core.errors import ConfigError, InputError
@@ -18,7 +19,7 @@ from multimodal_eval.report.remarks import warnings
 from multimodal_eval.run.import_log import OwnMean, import_log, own_means
 from multimodal_eval.run.verify import verify_run
 from tests.data.logs import inspect_log
-from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, log_of
+from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, OPENAI_BATCH, log_of
 from tests.edited_runs import rewrite_json
 
 
@@ -193,3 +194,19 @@ def test_a_score_that_applies_to_some_samples_is_one_remark(tmp_path):
     remarks = [line for line in warnings(run) if "lm-eval.acc:" in line]
     assert remarks == ["lm-eval.acc: the log has no such score for 14 of 21 samples"]
     assert "UNSCORED_SHARE" not in {finding.code for finding in run.lint_report().findings}
+
+
+def test_results_without_samples_point_to_the_samples():
+    (results,) = LM_EVAL.glob("results_*.json")
+    with pytest.raises(ConfigError, match=r"has the results of lm-eval or lmms-eval, without samples") as refused:
+        import_log(results)
+    assert f"mmeval import {LM_EVAL} -o RUN" in str(refused.value)
+
+
+def test_a_log_without_scores_and_references_says_what_is_needed(tmp_path):
+    with pytest.raises(ConfigError, match=r"It has no references either.*mmeval score REFERENCES "):
+        import_log(OPENAI_BATCH)
+    data = tmp_path / "references.jsonl"
+    data.write_text("".join(json.dumps({"id": name, "references": ["5"]}) + "\n" for name in ("sum", "colour")))
+    run = evaluate(data, OPENAI_BATCH / "results.jsonl", metrics=["exact_match"], allow_partial=True)
+    assert run["exact_match"]["n_scored"] == 2

@@ -10,7 +10,7 @@ import yaml
 
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.run.generated import generate
 from multimodal_eval.run.task_files import is_task_file, open_task
@@ -256,3 +256,22 @@ def test_a_map_of_a_configuration_changes_single_columns(folder):
     data.write_text("".join(json.dumps({**row, "better": "?"}) + "\n" for row in ROWS))
     run = evaluate(folder / "task.yaml", folder / "answers.jsonl", config=config, map={"expected_answer": "text"})
     assert run.info.config.map == {"id": "qid", "question": "better", "expected_answer": "text"}
+
+
+def test_a_misspelt_metric_with_a_rule_is_named(folder):
+    with pytest.raises(UnknownNameError, match=r"no metric is named 'exact_mach'\. Did you mean 'exact_match'"):
+        evaluate(edited(folder, "metrics: [exact_match]", "metrics: [exact_mach]"), folder / "answers.jsonl")
+
+
+def test_a_checksum_of_another_form_is_named(folder):
+    path = edited(folder, "  path: data/questions.jsonl\n", "  path: data/questions.jsonl\n  sha256: ABC\n")
+    with pytest.raises(ConfigError, match=r"`data.sha256` must be 64 digits from 0 to 9 and a to f, .* Got 'ABC'"):
+        open_task(path)
+
+
+def test_text_that_is_not_yaml_is_placed(folder):
+    with pytest.raises(
+        ConfigError, match=r"task\.yaml: line \d+, column \d+: this is not valid YAML: expected"
+    ) as fault:
+        open_task(edited(folder, "metrics: [exact_match]", "metrics: [exact_match"))
+    assert "unicode string" not in str(fault.value)

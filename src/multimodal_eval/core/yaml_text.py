@@ -56,9 +56,20 @@ def read_tagged_yaml(path: Path, what: str) -> tuple[Any, dict[str, int]]:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(f"{path}: {_fault(error)}") from None
     except (RecursionError, ValueError, OverflowError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: a value cannot be read: {error}") from None
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong with a YAML text, and where."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or not problem:
+        return f"this is not valid YAML: {error}"
+    context = getattr(error, "context", None)
+    return f"line {mark.line + 1}, column {mark.column + 1}: this is not valid YAML: {problem}" + (
+        f" ({context})" if context else ""
+    )
 
 
 class Tagged(str):
@@ -99,7 +110,7 @@ def parse_yaml(text: str, *, unique_keys: bool = False) -> Any:
     except ConfigError:
         raise
     except yaml.YAMLError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(_fault(error)) from None
     except RecursionError:
         raise ConfigError(f"values are nested deeper than {MAX_DEPTH} levels") from None
     except (ValueError, OverflowError, TypeError, AttributeError) as error:  # a date or a number that does not exist

@@ -40,6 +40,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `(.*)`)?")
 _TYPE = re.compile(r"Expected `(.*?)`(?:, got `(.*?)`| (>=?|<=?) (\S+))(?: - at `(.*)`)?")
 _LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)(?: - at `(.*)`)?")
+_PATTERN = re.compile(r"Expected `str` matching regex (['\"])(.*?)\1(?: - at `(.*)`)?")
 _CHOICE = re.compile(r"Invalid enum value (.*?)(?: - at `(.*)`)?")
 # The decoder's types -> singular and plural.
 _KINDS = {
@@ -54,6 +55,7 @@ _KINDS = {
 _PYTHON = {int: "int", float: "float", str: "str", bool: "bool", list: "array", dict: "object", type(None): "null"}
 _COMPARED = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
+_PATTERNS = {"^[0-9a-f]{64}$": "64 digits from 0 to 9 and a to f, as `sha256sum FILE` prints them"}
 _CHOICES = {
     "on_missing": get_args(OnMissing),
     "unknown_labels": ("error", "wrong"),
@@ -82,6 +84,11 @@ def in_words(message: str, content: Any, top: type[msgspec.Struct] = RunConfig, 
         choices = " or ".join(map(repr, _CHOICES.get(setting, ())))
         must = f"must be {choices}" if choices else "is not one of the known values"
         return f"`{_named(path)}` {must}. Got {fault[1]} instead."
+    if fault := _PATTERN.fullmatch(message):
+        path = fault[3] or "$"
+        must = _PATTERNS.get(fault[2], f"a text that matches {fault[2]}")
+        value = next((shorten(value) for _, value in _values(path, content)), "another text")
+        return f"`{_named(path)}` must be {must}. Got {value} instead."
     if fault := _LENGTH.fullmatch(message):
         return f"`{_named(fault[3] or '$')}` must be a list of {fault[1]} values. Got {fault[2]} instead."
     if fault := _TYPE.fullmatch(message):

@@ -19,7 +19,7 @@ from multimodal_eval.data.readers.files import file_set
 
 __all__ = ["HarnessTask", "harness_task", "is_harness_task"]
 
-_MARKS = ("dataset_path", "doc_to_text", "doc_to_target", "output_type", "metric_list")
+_MARKS = ("dataset_path", "doc_to_text", "doc_to_target", "output_type", "metric_list", "include")
 _COLUMN = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}|([A-Za-z_]\w*)")
 # Keys that change neither a request nor a score.
 _IGNORED = (

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, isclose
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import LOG, RECORDED, Entry, ImportInfo, ReportedScore
+from multimodal_eval.data.logs.decoding import document_of
 from multimodal_eval.data.logs.log_format import LogInfo, RecordedScore
 from multimodal_eval.data.logs.recognised import LOG_FORMATS, log_format
 from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.column_names import REFERENCES, peeked
 from multimodal_eval.data.readers.files import DataFile, file_set
+from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run import execute
@@ -129,6 +135,7 @@ def read_logs(path: Path, format: str | None = None) -> Logs:
     """
     files = file_set(path, format).files
     if files[0].log is None:
+        _refuse_results(path)
         raise ConfigError(
             f"{path} is not recognised as a log. Known formats: {', '.join(LOG_FORMATS)} (see `mmeval ls formats`). "
             f"If it is one of them, name it with --format. Data of your own: mmeval score {path} --metrics …"
@@ -136,12 +143,48 @@ def read_logs(path: Path, format: str | None = None) -> Logs:
     logs = [(file, log_format(files[0].log).info(file.path)) for file in files]
     scores = _scores([log for _, log in logs])
     if not scores:
+        _refuse_damaged(files)
         notes = "".join(f"\n{note}" for _, log in logs for note in log.notes)
-        raise ConfigError(
-            f"{path} has no scores of samples. Its answers can be scored: mmeval score {path} --metrics …{notes}"
-        )
+        raise ConfigError(f"{path} has no scores of samples. {_to_score(path, files[0])}{notes}")
     settings = recorded_settings(scores) | ({"by": [LOG]} if len(logs) > 1 else {})
     return Logs(_import_info(logs), settings, tuple(log for _, log in logs))
+
+
+class _HarnessResults(msgspec.Struct):
+    """The results of lm-eval or lmms-eval."""
+
+    results: dict[str, Any]
+    configs: dict[str, Any]
+
+
+def _refuse_results(path: Path) -> None:
+    """Refuse the results of lm-eval or lmms-eval, whose samples are in other files."""
+    if document_of(path, _HarnessResults) is None:
+        return
+    raise ConfigError(
+        f"{path} has the results of lm-eval or lmms-eval, without samples. Name a file of samples beside it "
+        f"(samples_TASK_DATE.jsonl or DATE_samples_TASK.jsonl), or the folder: mmeval import {path.parent} -o RUN. "
+        "The harness writes samples with the option `log_samples`"
+    )
+
+
+def _refuse_damaged(files: Sequence[DataFile]) -> None:
+    """Refuse logs that cannot be read, if this is why no score was found."""
+    problems = Problems()
+    for file in files:
+        for _ in log_format(str(file.log)).records(file.path, problems):
+            pass
+    problems.raise_if_any()
+
+
+def _to_score(path: Path, file: DataFile) -> str:
+    """How the answers of a log without scores are scored."""
+    if {*REFERENCES} & peeked(file.path, file.log).keys():
+        return f"Its answers can be scored: mmeval score {path} --metrics …"
+    return (
+        "It has no references either. To score its answers, give a file with `id` and `references` first: "
+        f"mmeval score REFERENCES {path} --metrics …"
+    )
 
 
 def import_log(

@@ -13,7 +13,7 @@ from multimodal_eval.data.logs.inspect_eval import FORMAT
 from multimodal_eval.data.logs.inspect_samples import score_values
 from multimodal_eval.data.logs.recognised import recognised
 from multimodal_eval.run.import_log import import_log
-from tests.data.logs.inspect_log import records, samples
+from tests.data.logs.inspect_log import problems_of, records, samples
 from tests.data.logs.zip_files import Entry, write_zip
 
 LOGS = Path(__file__).parent / "fixtures" / "inspect"
@@ -36,7 +36,9 @@ def test_other_json_is_not_a_log(tmp_path, content):
 
 
 def test_other_zip_files_are_not_logs(tmp_path):
-    assert recognised(write_zip(tmp_path / "x.eval", [Entry("word/document.xml")])) is None
+    assert problems_of(write_zip(tmp_path / "x.eval", [Entry("word/document.xml")])) == [
+        ("FORMAT", "not a log of inspect_ai: the zip file has no header.json", None)
+    ]
 
 
 def test_epochs_are_samples_of_a_group():

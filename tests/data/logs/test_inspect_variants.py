@@ -217,8 +217,8 @@ def test_a_json_log_that_is_cut(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "it must be a JSON object"),
-        (b"[]", "it must be a JSON object"),
+        (b"", "it must be a zip file or a JSON object, and it is empty"),
+        (b"[]", "it must be a zip file or a JSON object, and it is something else"),
         (b"{}", "no `eval`"),
         (b'{"eval": 3}', "the header is not as expected"),
         (b'{"eval": {', "the header is not valid JSON"),
@@ -253,3 +253,11 @@ def test_a_bomb_is_refused(tmp_path):
     bombs = [Entry(f"samples/{n}_epoch_1.json", size=200 << 20, packed=b"x" * 9) for n in range(2)]
     with pytest.raises(InputError, match="decompression bomb"):
         records(write_zip(tmp_path / "x.eval", [header, *bombs]))
+
+
+def test_the_entry_of_a_bad_sample_is_named(tmp_path):
+    path = log(tmp_path, {}, {"target": {"x": 1}, "id": "two"})
+    problems = Problems()
+    list(FORMAT.records(path, problems))
+    (problem,) = problems.kept
+    assert problem.file == f"{path}/samples/two_epoch_1.json"

@@ -152,3 +152,14 @@ def test_other_files_are_refused(tmp_path, content):
     rows, problems = rows_of(path)
     assert rows == []
     assert "not a readable .xlsx file" in problems.kept[0].message
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "xl/../../x"])
+def test_a_name_that_leads_out_of_the_archive_is_refused(tmp_path, name):
+    path = tmp_path / "book.xlsx"
+    write_xlsx(path, inline(["a"]))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, "x")
+    problems = Problems()
+    assert list(read_xlsx(path, problems)) == []
+    assert "leads out of the archive" in problems.kept[0].message

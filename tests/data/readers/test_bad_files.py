@@ -31,7 +31,7 @@ def test_lines_end_at_newline_only(tmp_path):
 
 def test_utf16_is_reported(tmp_path):
     for name in ("data.jsonl", "data.json", "data.csv"):
-        with pytest.raises(InputError, match="UTF-16"):
+        with pytest.raises(InputError, match=r"UTF-16, at byte 0; it must be UTF-8\. Convert it"):
             read(write(tmp_path, '[{"id": "a"}]\n'.encode("utf-16"), name))
 
 

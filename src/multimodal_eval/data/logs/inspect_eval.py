@@ -63,23 +63,22 @@ class InspectEval:
 
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per sample and epoch, by epoch and id."""
-        file = str(path)
         with noting_faults(path, problems), open_log(path) as log:
             several = log.has_epochs
             for number, text in log.texts():
-                sample = decoded(text, file, number, problems)
+                sample = decoded(text, log.place(number), number, problems)
                 if sample is not None:
                     yield number, record_of(sample, text, several=several)
 
     def info(self, path: Path) -> LogInfo:
         """What the header says, and the columns of all scores."""
-        problems, file = Problems(), str(path)
+        problems = Problems()
         scores: dict[str, _Column] = {}
         header, several = Header(), False
         with noting_faults(path, problems), open_log(path) as log:
             header, several = log.header, log.has_epochs
             for number, text in log.texts():
-                _add_scores(scores, text, file, number, problems)
+                _add_scores(scores, text, log.place(number), number, problems)
         problems.raise_if_any()
         results, notes = _results(header)
         return LogInfo(

@@ -87,6 +87,10 @@ class InspectFile(Protocol):
         """(number, JSON text) of every sample."""
         ...
 
+    def place(self, number: int) -> str:
+        """The file of a sample, for messages, with its entry if the file is an archive."""
+        ...
+
 
 @contextmanager
 def open_log(path: Path) -> Iterator[InspectFile]:
@@ -149,6 +153,9 @@ class _Archive:
         for number, content in enumerate(self.entries.read_json(self._names), 1):
             yield number, shortened(content, self.file, number)
 
+    def place(self, number: int) -> str:
+        return f"{self.file}/{self._names[number - 1]}"
+
 
 @dataclass
 class _Document:
@@ -161,7 +168,8 @@ class _Document:
         """Where the values of the object are. The text is not decoded: NaN may be in it."""
         head = bytes(self.text[:4096]).removeprefix(BOM)
         if not head.lstrip().startswith(b"{"):
-            raise _NotALogError("it must be a JSON object")
+            what = "is empty" if not head.strip() else "is something else"
+            raise _NotALogError(f"it must be a zip file or a JSON object, and it {what}")
         start = self.text.find(b"{") + 1
         spans, *_ = array_elements(self.text, start, _MOST_MEMBERS)
         members: dict[str, tuple[int, int]] = {}
@@ -200,6 +208,9 @@ class _Document:
 
     def texts(self) -> Iterator[tuple[int, bytes]]:
         return self._texts(self.budget)
+
+    def place(self, number: int) -> str:
+        return self.file
 
     def _texts(self, budget: limits.Budget | None) -> Iterator[tuple[int, bytes]]:
         begin, _ = self._members.get("samples", (0, 0))

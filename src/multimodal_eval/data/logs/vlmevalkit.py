@@ -57,7 +57,10 @@ class VLMEvalKit:
     def recognises(self, head: Head) -> bool:
         """By the columns: `index`, `question` and `prediction`, and no `id`."""
         if head.suffix == ".xlsx":
-            header = next((cells for _, cells in read_xlsx(head.path, Problems())), [])
+            problems = Problems()
+            header = next((cells for _, cells in read_xlsx(head.path, problems)), [])
+            if problems.total:  # which reading it will say
+                return True
         elif head.suffix == ".json":
             return head.data.lstrip()[:1] == b"[" and head.has_keys(*_NEEDED) and b'"id"' not in head.data
         else:

@@ -16,6 +16,7 @@ from typing import IO, Any
 from xml.parsers import expat
 
 from multimodal_eval.core.errors import InputError, shorten
+from multimodal_eval.data.logs.zip_entries import leads_outside
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.problems import Problems
 
@@ -72,6 +73,8 @@ def _check_directory(path: Path) -> None:
 
 def _rows(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[int, list[str]]]:
     names = set(archive.namelist())
+    if outside := sorted(filter(leads_outside, names)):
+        raise _DamagedError(f"the entry {shorten(outside[0])} leads out of the archive")
     size, file = path.stat().st_size, str(path)
     shared = list(_shared_texts(archive, file, size)) if _SHARED in names else []
     sheet = _first_sheet(archive, names, file, size)

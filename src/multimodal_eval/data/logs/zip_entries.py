@@ -26,7 +26,7 @@ from multimodal_eval._native import count_values
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.readers import limits
 
-__all__ = ["BrokenZipError", "ZipEntries", "open_zip"]
+__all__ = ["BrokenZipError", "ZipEntries", "leads_outside", "open_zip"]
 
 _END, _END_64, _LOCATOR = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
 _ENTRY, _LOCAL, _EXTRA = struct.Struct("<4s6H3L5H2L"), struct.Struct("<4s5H3L2H"), struct.Struct("<2H")
@@ -294,12 +294,17 @@ class _Columns:
     methods: array[int]
 
 
+def leads_outside(name: str) -> bool:
+    """Whether the name of an entry leads out of the folder that the archive would be unpacked into."""
+    return name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/") or "\0" in name
+
+
 def _name(raw: bytes) -> str:
     try:
         name = raw.decode()
     except UnicodeDecodeError:
         name = raw.decode("cp437")
-    if name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/") or "\0" in name:
+    if leads_outside(name):
         raise BrokenZipError("FORMAT", f"the entry {shorten(name)} leads out of the archive")
     return name
 

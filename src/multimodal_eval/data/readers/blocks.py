@@ -135,7 +135,7 @@ def refuse_utf16(head: bytes, file: str) -> None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\0" in head[:4] and len(head) >= 4):
         problem = Problem(
             code="ENCODING",
-            message="the file looks like UTF-16, at byte 0; it must be UTF-8",
+            message="the file looks like UTF-16, at byte 0; it must be UTF-8.",
             file=file,
             hint="Convert it, for example with: iconv -f UTF-16 -t UTF-8",
         )
