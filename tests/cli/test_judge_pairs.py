@@ -63,6 +63,8 @@ def test_planted_flips_are_shown(runs):
     with judge_server(Leanings(flips=1.0)) as server:
         done = pairs(server, "parrot", "owl", "-o", "pairs")
     assert "0 / 8 / 0" in done.stdout
+    # All are ties: at most 3.8415 / 11.8415 of all pairs are not, and 0.5 ± 0.3244 / 2 is certain.
+    assert "win rate of A          │    0.5000 │ 0.3378 … 0.6622" in done.stdout
     assert "flips with the order   │    1.0000" in done.stdout
     assert "first answer preferred │    1.0000" in done.stdout
     assert "neither is shown to be better (p = 1.0000" in done.stdout

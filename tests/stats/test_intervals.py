@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.estimates import function_of_sums
-from multimodal_eval.stats.intervals import interval, standard_error, t_interval
+from multimodal_eval.stats.intervals import interval, interval_of_equal_values, standard_error, t_interval
 
 # Miller 2024; statsmodels' OLS on a constant with cov_type="cluster" gives the same (checked below).
 SCORES = np.array([1, 1, 0, 0, 1, 0, 1, 1, 1, 0], dtype=float)
@@ -192,3 +192,43 @@ def test_an_interval_ends_at_the_bounds_of_the_estimate():
     assert (share.value, share.stderr, share.low, share.high) == (free.value, free.stderr, 0, 1)
     above = t_interval(replace(mean_estimate(values), bounds=(0.0, None)))
     assert (above.low, above.high) == (0, free.high)
+
+
+def bounded(values: np.ndarray):
+    return replace(mean_estimate(Rows(values)), bounds=(0.0, 1.0))
+
+
+def test_equal_values_are_not_certain():
+    # At most z^2 / (6 + z^2) = 3.8415 / 9.8415 = 0.3903 of all pairs are no tie: 0.5 ± 0.3903 / 2.
+    ties = np.full(6, 0.5)
+    estimate = interval(bounded(ties), values=ties)
+    assert (estimate.low, estimate.high) == pytest.approx((0.304833, 0.695167), abs=1e-6)
+    assert estimate.method == "95% Wilson interval of the share of other values, all values equal, 6 samples"
+    clusters = np.array([0, 0, 1, 1, 2, 2])
+    assert interval(bounded(ties), clusters, values=ties).low < estimate.low
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_equal_values_at_a_bound_have_wilsons_interval(value):
+    values = np.full(9, value)
+    share, equal = interval(bounded(values), values=values), interval_of_equal_values(bounded(values))
+    assert (equal.low, equal.high) == pytest.approx((share.low, share.high))
+
+
+def test_equal_values_without_bounds_keep_the_t_interval():
+    values = np.full(6, 0.5)
+    assert interval(mean_estimate(Rows(values)), values=values).method.startswith("95% t interval")
+
+
+@pytest.mark.parametrize("shares", [(0.0, 0.95, 0.05), (0.01, 0.97, 0.02), (0.02, 0.9, 0.08)])  # of losses, ties, wins
+@pytest.mark.parametrize("count", [6, 20])
+def test_win_rates_with_few_decided_pairs_have_coverage(shares, count):
+    # Without a width for equal values, the intervals of these win rates hold in 20 to 80 % of all cases.
+    random = np.random.default_rng(count)
+    draws = random.choice([0.0, 0.5, 1.0], size=(1000, count), p=shares)
+    mean = shares[1] / 2 + shares[2]
+    held = 0
+    for values in draws:
+        estimate = interval(bounded(values), values=values)
+        held += estimate.low <= mean <= estimate.high
+    assert held / len(draws) > 0.92

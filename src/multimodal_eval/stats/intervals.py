@@ -60,7 +60,8 @@ def interval(
 ) -> Interval:
     """Wilson's interval for the mean of values that are all 0 or 1, the bootstrap for strata, else the t interval.
 
-    `values` are the values of the rows if the estimate is their mean.
+    `values` are the values of the rows if the estimate is their mean. If all of them are equal, their variance says
+    nothing: see `interval_of_equal_values`.
     """
     if estimate.strata is not None:
         from multimodal_eval.stats.stratified import stratified_interval
@@ -68,7 +69,36 @@ def interval(
         return stratified_interval(estimate, clusters, level)
     if values is not None and estimate.is_mean and len(values) > 0 and bool(np.isin(values, (0.0, 1.0)).all()):
         return wilson_interval(estimate, clusters, level)
+    if values is not None and estimate.is_mean and _are_equal(values) and None not in estimate.bounds:
+        return interval_of_equal_values(estimate, clusters, level)
     return t_interval(estimate, clusters, level)
+
+
+def _are_equal(values: Vector) -> bool:
+    return len(values) > 1 and bool((values == values[0]).all())
+
+
+def interval_of_equal_values(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
+    """The interval of a mean within bounds a and b if all n values equal c, so that the t interval has no width.
+
+    By Wilson's interval for 0 of n, at most the share u = z^2 / (n + z^2) of all samples has another value. Their
+    values are between a and b, so that the mean is between c - u (c - a) and c + u (b - c). For c = a and c = b, this
+    is Wilson's interval. With clusters, n is their number, and z the t quantile.
+    """
+    from multimodal_eval.stats.special import ndtri, stdtrit
+
+    low, high = estimate.bounds
+    assert low is not None
+    assert high is not None
+    count = number_of_units(estimate.influence, clusters)
+    if count < 2:
+        return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
+    quantile = (1 + level) / 2
+    z = float(ndtri(quantile)) if clusters is None else float(stdtrit(count - 1, quantile))
+    other = z * z / (count + z * z)
+    value = estimate.value
+    method = f"{level:.0%} Wilson interval of the share of other values, all values equal, {_units(count, clusters)}"
+    return Interval(value, 0.0, value - other * (value - low), value + other * (high - value), method)
 
 
 def t_interval(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:

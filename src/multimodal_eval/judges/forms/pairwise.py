@@ -10,6 +10,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Literal
 
@@ -109,8 +110,8 @@ class Pairwise(Compared):
         if part == LENGTH_CONTROLLED and rows.stats is not None:
             from multimodal_eval.stats.length_control import length_controlled
 
-            return length_controlled(rows.values, rows.stats[:, 0])
-        return mean_of_values(rows)
+            return replace(length_controlled(rows.values, rows.stats[:, 0]), bounds=self.bounds)
+        return replace(mean_of_values(rows), bounds=self.bounds)
 
     def _answers(self, sample: Sample) -> tuple[str, str]:
         return sample.generated_answer or "", baseline_of(self.config, sample)
