@@ -87,6 +87,12 @@ def test_compare_shows_corrected_differences(folder):
     mmeval(*SCORE, "-o", "c")
     out = mmeval("compare", "a", "b", "--rounds", "100").stdout
     assert "calibrated by human labels" in out
+    first, second = (load_run(name).calibrated("exact_match").value for name in "ab")
+    (pair,) = json.loads(mmeval("compare", "a", "b", "--rounds", "100", "--format", "json").stdout)["numbers"][0][
+        "pairs"
+    ]
+    assert abs(pair["calibrated"]["value"] - (second - first)) > 1e-4
+    assert "exact_match: the calibrated B - A is not the difference of the calibrated scores" in out
     without = mmeval("compare", "a", "c", "--rounds", "100").stdout
     assert "calibrated by human labels" not in without
     assert "exact_match: no human labels in c, so that differences from it are those of the judge" in without

@@ -105,6 +105,15 @@ def test_scores_that_labels_correct_fit(narrow):
     assert "calibrated, 60 labels" in narrow()
 
 
+def test_a_pipe_is_as_wide_as_columns_says(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert terminal.console().width == 120
+    monkeypatch.setenv("COLUMNS", "80")
+    assert terminal.console().width == 80
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert terminal.console().width == 120
+
+
 def every_command(command=cli, path=""):
     yield path, command
     if isinstance(command, click.Group):

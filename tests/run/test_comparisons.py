@@ -93,6 +93,7 @@ def test_samples_of_one_run_only_are_an_error_unless_allowed(tmp_path):
     with pytest.raises(InputError) as refused:
         list(comparison_samples([first, second], [(0, 1)]))
     assert {problem.id for problem in refused.value.problems} == {"s0", "s3"}
+    assert "To leave out such samples: --allow-partial" in str(refused.value)
     pairs = comparison_samples([first, second], [(0, 1)], allow_partial=True)
     assert [pair.id for pair in pairs] == ["s1", "s2"]
     third = run_of(tmp_path / "c", [sample(7, "z")])

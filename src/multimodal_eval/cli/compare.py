@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison
 
+_ROUNDING = 5e-5  # of shown scores
+
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A RUN_B [RUN_C …]")
@@ -218,3 +220,17 @@ def _label_remarks(metric: MetricComparison) -> Iterator[str]:
     for pair in metric.pairs:
         if pair.calibrated is not None and pair.calibrated.low is None:
             yield pair.calibrated.method
+    if any(_has_other_weight(metric, pair) for pair in metric.pairs):
+        yield (
+            "the calibrated B - A is not the difference of the calibrated scores: it is corrected as one estimate, "
+            "with the weight of the judge (lambda) that suits differences"
+        )
+
+
+def _has_other_weight(metric: MetricComparison, pair: Pair) -> bool:
+    """Whether the calibrated difference is shown as another number than the difference of both scores."""
+    values = {system.name: system.calibrated.value for system in metric.systems if system.calibrated is not None}
+    first, second = values.get(pair.first), values.get(pair.second)
+    if first is None or second is None or pair.calibrated is None or pair.calibrated.value is None:
+        return False
+    return abs(pair.calibrated.value - (second - first)) > _ROUNDING

@@ -5,6 +5,7 @@ Tables fit the terminal, and no name is cut, whatever its width.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Standard output; 120 columns wide if it is not a terminal. Strings are printed as they are, without markup.
+    """Standard output; if it is not a terminal, as wide as COLUMNS says, or else 120 columns.
 
-    A table that is too wide is drawn without vertical lines, and if it still is, in several blocks.
+    Strings are printed as they are, without markup. A table that is too wide is drawn without vertical lines, and if it
+    still is, in several blocks.
     """
     from rich.console import Console
     from rich.table import Table
@@ -42,7 +44,7 @@ def console() -> Console:
             return super().render_str(visible(text), **settings)
 
     # Rich's own escape sequences must pass; its texts are escaped above.
-    width = None if sys.stdout.isatty() else 120
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else 120
     return Terminal(file=unprotected(sys.stdout), width=width, markup=False, highlight=False, emoji=False)
 
 

@@ -10,7 +10,7 @@ from typing import Self
 
 import msgspec
 
-from multimodal_eval.core.errors import MediaError
+from multimodal_eval.core.errors import ConfigError, MediaError
 from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.sample import Sample
@@ -28,11 +28,22 @@ from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.question import Question
 from multimodal_eval.media.policy import MediaPolicy
 
-__all__ = ["Panel", "check_known", "generators_of", "is_known", "is_label", "labels_of", "use_generators"]
+__all__ = [
+    "Panel",
+    "check_known",
+    "generators_of",
+    "is_known",
+    "is_label",
+    "labels_of",
+    "remember_labels",
+    "use_generators",
+]
 
 MOST_TOKENS = 20  # most likely ones, for the expected score: the greatest number that OpenAI and Gemini take
 # Generators and functions of this Python program, by the name that a configuration has for them.
 _OWN: dict[str, Generator] = {}
+# Labels of the models of earlier runs, by name and revision, for models that cannot be opened any more.
+_LABELS: dict[tuple[str, str | None], str] = {}
 
 
 def use_generators(generators: Mapping[str, Generator]) -> None:
@@ -79,8 +90,27 @@ def labels_of(config: JudgeConfig) -> list[str]:
         if model.model in _OWN or not is_known(model.model):  # of a Python program: the name is the label
             labels.append(model.model)
         else:
-            labels.append(_generator(config, number).label)
+            labels.append(_label(config, number))
     return labels
+
+
+def _label(config: JudgeConfig, number: int) -> str:
+    """The label of a model; that of an earlier run if it cannot be opened, such as a script that was removed."""
+    try:
+        return _generator(config, number).label
+    except ConfigError:
+        model = config.models[number]
+        known = _LABELS.get((model.model, model.revision))
+        if known is None:
+            raise
+        return known
+
+
+def remember_labels(config: JudgeConfig, labels: str) -> None:
+    """Remember the labels that the models of a judge had in an earlier run: its stored verdicts need no model."""
+    names = labels.split("+")
+    if len(names) == len(config.models):
+        _LABELS.update({(model.model, model.revision): name for model, name in zip(config.models, names, strict=True)})
 
 
 class Panel:

@@ -52,7 +52,8 @@ def _ignored_settings(config: JudgeConfig) -> Iterator[str]:
         if config.form not in forms and getattr(config, name) != getattr(_DEFAULTS, name):
             *others, last = forms
             which = f"the forms {', '.join(others)} and {last}" if others else f"the form {last}"
-            yield f"`{name}` is a setting of {which}, but this judge has the form {config.form}. Leave it out"
+            this = f"this judge has the form {config.form}"
+            yield f"`{name}` is a setting of {which}, but {this}. Leave it out, or write its `form`"
 
 
 def _scale_faults(name: str, scale: tuple[int, int]) -> Iterator[str]:

@@ -186,7 +186,7 @@ def pairs_of_systems(
     if allow_partial:
         rows = [_positions(shared, column) for column in columns]
     else:
-        rows = rows_by_id([shared, *columns], [run.folder.name, *(system.name for system in systems)])[1:]
+        rows = _matched([shared, *columns], [run.folder.name, *(system.name for system in systems)])[1:]
     return MadeSamples(partial(_samples, run, systems, pairs, kept, rows))
 
 
@@ -245,6 +245,16 @@ def _pair(sample: Sample, identifier: str, first: System, second: System, texts:
     )
 
 
+def _matched(ids: Sequence[pa.ChunkedArray], names: Sequence[str]) -> list[Codes]:
+    """The rows with the same ids. Raises InputError with what to do."""
+    try:
+        return rows_by_id(ids, names)
+    except InputError as error:
+        hint = "To leave out such samples: --allow-partial"
+        problems = [msgspec.structs.replace(each, hint=hint) for each in error.problems if each.code == "UNMATCHED"]
+        raise InputError(problems or error.problems, error.total) from None
+
+
 def _shared_rows(ids: pa.ChunkedArray, others: Sequence[pa.ChunkedArray]) -> Codes:
     """The rows whose ids all others have."""
     import pyarrow.compute as pc
@@ -272,7 +282,7 @@ def _refuse_other_data(runs: Sequence[Answered], names: Sequence[str], *, allow_
     """Refuse runs with different questions, media or references. What a run has not at all is not compared."""
     ids = [_read(run, ("id",)).column("id") for run in runs]
     if not allow_partial:
-        rows_by_id(ids, names)
+        _matched(ids, names)
     first = _hashes(runs[0])
     problems: list[Problem] = []
     total = 0

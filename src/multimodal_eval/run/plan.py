@@ -182,8 +182,8 @@ def _resolved(name: str, config: RunConfig) -> Metric:
         return JudgeMetric(msgspec.structs.replace(judge, name=name))
     if judge is not None and name not in config.variants and not metrics_registry.is_available(name):
         raise ConfigError(
-            f"the judge {name!r} has the form extract, which scores nothing by itself: it reads answers for metrics with "
-            "`fallback: judge`. Declare it as `judges: {multiple_choice: {form: extract, …}}`"
+            f"the judge {name!r} has the form extract, which scores nothing by itself: it reads answers for metrics "
+            "with `fallback: judge`. Declare it as `judges: {multiple_choice: {form: extract, …}}`"
         )
     metric = _registered(name, config)
     return metric if judge is None else with_extraction(metric, judge)

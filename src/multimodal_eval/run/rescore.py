@@ -97,6 +97,7 @@ def rescoring_plan(
     judging: JudgeSettings | None = None,
 ) -> Plan:
     """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
+    _remember_judges(old.info)
     changes = msgspec.to_builtins(with_judges(load_config(config)))
     for setting in _INPUT_SETTINGS:
         if setting in changes:
@@ -128,6 +129,18 @@ def rescoring_plan(
     names_all = judging is not None and bool(judging.models)
     chosen = settings.judges if names_all else [name for name, each in judges_changed.items() if each.get("models")]
     return dataclasses.replace(plan, chosen=frozenset(chosen))
+
+
+def _remember_judges(info: RunInfo) -> None:
+    """Make the labels of the old run's judges known: other weights ask nothing, and need no model."""
+    if not info.judging:
+        return
+    from multimodal_eval.judges.panel import remember_labels
+
+    for name, judging in info.judging.items():
+        models = judging.settings.get("models")
+        if name in info.config.judges and isinstance(models, str):
+            remember_labels(info.config.judges[name], models)
 
 
 def carry_over(

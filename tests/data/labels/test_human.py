@@ -106,5 +106,10 @@ def test_all_problems_are_named_with_their_lines(tmp_path):
 
 def test_a_file_without_labels(tmp_path):
     path = write(tmp_path / "labels.jsonl", {"id": "a"}, {"id": "b", "label": " "})
-    with pytest.raises(InputError, match="no record with a `label`"):
+    with pytest.raises(
+        InputError, match=r"no record with a `label`\. The values of `label` are blank\. Its columns: 'id', "
+    ):
+        read_labels(path)
+    path = write(tmp_path / "labels.jsonl", {"id": "a", "rating": 4}, {"id": "b", "score": 3})
+    with pytest.raises(InputError, match=r"no record with a `label`\. Its columns: 'id', 'rating', 'score'\."):
         read_labels(path)

@@ -238,8 +238,8 @@ def test_a_judge_without_a_metric_is_refused():
 
 
 def test_a_misspelt_fallback_is_named_before_the_missing_judge():
-    with pytest.raises(ConfigError, match="`fallback` of multiple_choice must be one of none, judge. Got 'jugde'"):
-        options = {"multiple_choice": {"fallback": "jugde"}}
+    options = {"multiple_choice": {"fallback": "jugde"}}
+    with pytest.raises(ConfigError, match=r"`fallback` of multiple_choice must be one of none, judge\. Got 'jugde'"):
         evaluate(rows(3), metrics=["multiple_choice"], options=options, judge="openai:tiny", progress=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, get_args
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from multimodal_eval import JudgeModel, evaluate, rescore
 from multimodal_eval.core.config import Parameters
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeForm
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.run.generated import generate, score_generated
@@ -41,6 +43,23 @@ def test_rescoring_with_another_question_or_model_asks_again(tmp_path):
         assert server.requests == 3 * SAMPLES
         rescore(run, {}, judge=model, progress=False)  # from the cache
         assert server.requests == 3 * SAMPLES
+
+
+def test_other_weights_need_no_script_that_was_removed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    criteria = [Criterion(name="a", question="?"), Criterion(name="b", question="?")]
+    config = JudgeConfig(name="good", form="rubric", criteria=criteria)
+    replies = {row["id"]: '{"a": 5, "b": 1}' for row in rows(4)}
+    (tmp_path / "replies.json").write_text(json.dumps(replies))
+    old = evaluate(rows(4), metrics=[config], judge="script:replies.json", output=tmp_path / "old", progress=False)
+    (tmp_path / "replies.json").unlink()
+    weighted = [{"name": "a", "question": "?", "weight": 3}, {"name": "b", "question": "?"}]
+    changed = {"judges": {"good": {"form": "rubric", "criteria": weighted}}}
+    new = rescore(old, changed, output=tmp_path / "new", progress=False)
+    assert (values(old), values(new)) == ([0.5] * 4, [0.75] * 4)
+    other = {"judges": {"good": {"question": "How good is it?"}}}
+    with pytest.raises(ConfigError, match=r"the script 'replies\.json' cannot be read"):
+        rescore(old, other, output=tmp_path / "other", progress=False)
 
 
 def test_answers_that_are_failures_now_are_judged_again(tmp_path):

@@ -8,7 +8,7 @@ sample is not labelled yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -42,6 +42,7 @@ WEIGHT = "human_weight"  # the column with the probability of being labelled
 # Words for labels from 0 to 1.
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0, "win": 1.0, "tie": 0.5, "loss": 0.0}
 _SHARE = (0.0, 1.0)
+_SHOWN = 20  # columns in a message
 
 
 class HumanLabel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,16 +104,29 @@ def probability_of(value: object) -> float | None:
 def read_labels(path: Path) -> list[HumanLabel]:
     """The labels in a file (JSONL, CSV, …). Records without a label are left out; unknown columns are ignored."""
     problems = Problems()
-    labels = list(_labels(path, problems))
+    columns: dict[str, None] = {}
+    labels = list(_labels(path, problems, columns))
     problems.raise_if_any()
     if not labels:
-        message = "the file has no record with a `label`."
+        message = f"the file has no record with a `label`. {_columns(columns)}"
         raise InputError([Problem(code="EMPTY", message=message, file=str(path), field="label")])
     return labels
 
 
-def _labels(path: Path, problems: Problems) -> Iterator[HumanLabel]:
+def _columns(columns: Iterable[str]) -> str:
+    """The columns of a file without labels, in words."""
+    names = [*columns]
+    if not names:
+        return "It has no records."
+    empty = "The values of `label` are blank. " if "label" in names else ""
+    shown = ", ".join(map(shorten, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
+    return f"{empty}Its columns: {shown}."
+
+
+def _labels(path: Path, problems: Problems, columns: dict[str, None]) -> Iterator[HumanLabel]:
+    """The labels in a file; `columns` collects the names of its columns."""
     for line, record in read_records(path, problems):
+        columns |= dict.fromkeys(record)
         try:
             label = _label(line, record)
         except LabelError as fault:
