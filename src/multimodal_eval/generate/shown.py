@@ -25,7 +25,7 @@ def show(request: Request) -> str:
     return "\n".join(_lines(request))
 
 
-def as_json(request: Request, generator: Generator) -> str:
+def as_json(request: Request, generator: Generator | None = None) -> str:
     """The request as a JSON object: its id, its digest, and the address and the body that an endpoint would get.
 
     The body has the bytes that are sent, also by a batch file. A model without HTTP has what the digest is made of
