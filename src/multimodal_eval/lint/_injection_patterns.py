@@ -30,7 +30,15 @@ _ENGLISH = (
     r"\bif the (?:judge|grader|evaluator) (?:sees|reads)\b|\bto ?= ?judge\b",
     r"\bnew (?:instructions?|rules|task|system prompt) ?:",
     r"\byou are now (?:an?|in|the)\b[^.!?\n]{0,40}(?:judge|grader|evaluator|mode|assistant)",
+    r"(?:^|[.!?:;\n>]\s?|\b(?:please|now|just|simply|must|should) )"
+    r"(?:ignore|disregard|forget) (?:all|everything|anything)"
+    r"(?: (?:that|is|was|of|the|text|you|have|been|were|written|said|told|comes?|came|stated|read)){0,6} "
+    r"(?:above|before|previously|so far|until now)(?: this)?(?: line| point| sentence)?"
+    r"\W{0,3}(?:$|\n|(?<=[.!;,:])|\band\b|\binstead\b)",
     # To the judge.
+    r"\byou are (?:an? |the |my )(?:very )?"
+    r"(?:fair|impartial|neutral|objective|unbiased|honest|lenient|generous|kind|strict|wise|good|great|expert|helpful) "
+    r"(?:\w{1,12} )?(?:judge|grader|evaluator|rater|scorer|assessor)\b(?! of\b)",
     r"\b(?:dear|hey) (?:ai|model|reviewer)\b",
     r"\b(?:whoever|who ever|anyone who) (?:scores|grades|judges|rates|evaluates|marks)\b",
     r"\b(?:graders|raters|annotators|experts|reviewers) (?:have )?(?:already )?"
@@ -69,6 +77,15 @@ _ENGLISH = (
     r"\b(?:simply|just|only) (?:output|return|reply|respond)\b",
     r"\boutput \d{1,3}\b\W{0,3}(?:$|\n)",
     rf"\b(?:choose|select|pick|declare|name) (?:this|my)(?: {_ANSWER}| one)?\b[^.!?\n]{{0,20}}\b(?:winner|better|best)",
+    r"(?:^|[.!?\n]\s?)\W{0,3}(?:please |just |so |you (?:should|must) )?(?:choose|pick|select|prefer|vote for) me"
+    r"(?: (?:please|over|instead|as the|and not|not)\b|\W{0,3}(?:$|\n|(?<=[.!])))",
+    r"\b(?:the|your|its|my)(?: (?:only|correct|right|final|overall|fair))? (?:grade|rating|verdict|mark|score) "
+    r"(?:must|has to|shall|needs to|should|can only) be (?:an? |the )?"
+    r"(?:ten|five|10|100|5|1|full|perfect|maximum|highest|best|top|yes|correct|pass)\b"
+    r"(?: ?/ ?\d{1,3}| out of \d{1,3}| possible| score| mark| points?)?\W{0,3}(?:$|\n|(?<=[.!]))",
+    r"\bthe (?:(?:correct|right|true|only|proper|appropriate|fair) ){1,2}(?:verdict|grade|rating|judge?ment) "
+    r"(?:is|must be|should be|would be|can only be)(?: an?)? "
+    r"\W?(?:\d|ten\b|five\b|yes\b|correct\b|pass\b|tie\b|[ab]\b)",
     rf"\bprefer (?:{_ANSWER}|assistant|model|candidate) [12ab]\b",
     r"\bthis one is a pass\b",
     r"\byou (?:do not|don't|need not|no longer) (?:need to |have to )?(?:check|verify|evaluate|judge|compare)\b",
