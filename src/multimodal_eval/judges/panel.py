@@ -23,7 +23,7 @@ from multimodal_eval.generate.meter import Meter, Metered, Purse
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
 from multimodal_eval.generate.registry import find_generator, providers
-from multimodal_eval.generate.secrets import Key, refuse_key_in
+from multimodal_eval.generate.secrets import Key, refuse_key_in, refuse_secrets
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.question import Question
 from multimodal_eval.media.policy import MediaPolicy
@@ -77,10 +77,14 @@ def _generator(config: JudgeConfig, number: int) -> Generator:
     if name in _OWN:
         return _OWN[name]
     generator = find_generator(config.generation(number))
+    _refuse_key(generator, config)
+    return generator
+
+
+def _refuse_key(generator: Generator, config: JudgeConfig) -> None:
     key: Key | None = getattr(generator, "key", None)
     if key is not None:
         refuse_key_in(config, key, f"the settings of the judge {config.name!r}")
-    return generator
 
 
 def labels_of(config: JudgeConfig) -> list[str]:
@@ -96,14 +100,17 @@ def labels_of(config: JudgeConfig) -> list[str]:
 
 def _label(config: JudgeConfig, number: int) -> str:
     """The label of a model; that of an earlier run if it cannot be opened, such as a script that was removed."""
+    settings, model = config.generation(number), config.models[number]
     try:
-        return _generator(config, number).label
+        generator = find_generator(settings)
     except ConfigError:
-        model = config.models[number]
+        refuse_secrets(settings)
         known = _LABELS.get((model.model, model.revision))
         if known is None:
             raise
         return known
+    _refuse_key(generator, config)
+    return generator.label
 
 
 def remember_labels(config: JudgeConfig, labels: str) -> None:
