@@ -38,6 +38,9 @@ def test_a_binary_judge_worked_out_by_hand():
     assert result.kappa.value == pytest.approx(0.5)
     assert result.correlation.value == pytest.approx(0.5)
     assert result.kappa.low <= 0.5 <= result.kappa.high
+    # Classical PPI: the verdicts without labels have the mean 1, and labels minus verdicts the mean 4/8 - 4/8.
+    assert result.classical.value == pytest.approx(1.0)
+    assert result.classical.method.startswith("95% PPI Wilson interval")
     # (p + q0 - 1) / (q0 + q1 - 1) = (.6 + .75 - 1) / .5
     assert result.rogan_gladen.value == pytest.approx(0.7)
     assert [(point.judge, point.human, point.n) for point in result.curve] == [(0, 0.25, 4), (1, 0.75, 4)]

@@ -59,8 +59,16 @@ def test_calibrate_prints_tables_and_stores_a_run(folder):
     out = mmeval("judge", "calibrate", "run", "--human", "labels.jsonl", "-o", "new").stdout
     corrected = load_run("new").calibrated("exact_match")
     assert "exact_match: 60 of 200 samples labelled in labels.jsonl" in out
-    assert f"both: PPI++        │ {corrected.value:.4f}" in out
-    for text in ("labels alone", "both: Rogan-Gladen", "equal labels", "Cohen's kappa", "sensitivity", "mean label"):
+    assert f"both: PPI++            │ {corrected.value:.4f}" in out
+    for text in (
+        "labels alone",
+        "both: PPI (lambda = 1)",
+        "both: Rogan-Gladen",
+        "equal labels",
+        "Cohen's kappa",
+        "sensitivity",
+        "mean label",
+    ):
         assert text in out
     assert out.rstrip().endswith("run folder: new")
     again = json.loads(mmeval("judge", "calibrate", "run", "--human", "rating", "--format", "json").stdout)

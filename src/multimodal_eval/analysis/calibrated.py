@@ -30,16 +30,24 @@ def signature_of(labels: HumanLabels) -> str:
 
 
 def estimate_by_labels(
-    values: Vector, labels: HumanLabels, clusters: Codes | None = None, level: float = LEVEL
+    values: Vector,
+    labels: HumanLabels,
+    clusters: Codes | None = None,
+    level: float = LEVEL,
+    *,
+    power: float | None = None,
 ) -> PpiEstimate | None:
-    """The PPI++ estimate over the scored samples; `values` is NaN if unscored. None without a label among them."""
+    """The PPI++ estimate over the scored samples; `values` is NaN if unscored. None without a label among them.
+
+    `power` is lambda: 1 is classical PPI.
+    """
     scored = ~np.isnan(values)
     human = labels.values[scored]
     if np.isnan(human).all():
         return None
     probability = None if labels.probability is None else labels.probability[scored]
     codes = None if clusters is None else clusters[scored]
-    return ppi_mean(values[scored], human, clusters=codes, probability=probability, level=level)
+    return ppi_mean(values[scored], human, clusters=codes, probability=probability, power=power, level=level)
 
 
 def calibrated(

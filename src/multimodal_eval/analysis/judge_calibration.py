@@ -68,6 +68,7 @@ def _calibration(
             worth=None,
             notes=notes,
         )
+    classical = estimate_by_labels(judge, labels, clusters, power=1.0)
     human = labels.values
     labelled = ~np.isnan(human)
     codes = None if clusters is None else clusters[labelled]
@@ -98,6 +99,7 @@ def _calibration(
         correlation=pairs.correlation(),
         sensitivity=pairs.equal_if(1.0) if binary else None,
         specificity=pairs.equal_if(0.0) if binary else None,
+        classical=None if classical is None else figure_of(classical.interval),
         rogan_gladen=rate,
         curve=list(pairs.curve()),
         notes=notes,

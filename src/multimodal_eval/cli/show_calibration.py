@@ -33,6 +33,7 @@ def _scores(title: str, calibration: Calibration) -> Table:
         "metric alone": calibration.judge,
         "labels alone": calibration.human,
         "both: PPI++": calibration.corrected,
+        "both: PPI (lambda = 1)": calibration.classical,
         "both: Rogan-Gladen": calibration.rogan_gladen,
     }
     for name, figure in rows.items():

@@ -127,6 +127,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     correlation: Figure | None = None
     sensitivity: Rate | None = None  # of a binary judge
     specificity: Rate | None = None
+    classical: Figure | None = None  # PPI with lambda = 1, as in the papers before PPI++
     rogan_gladen: Figure | None = None
     curve: list[CurvePoint] = []
     notes: list[str] = []
