@@ -14,6 +14,7 @@ from multimodal_eval import JudgeConfig, evaluate, rescore, resume
 from multimodal_eval.analysis.judge_ratings import rate
 from multimodal_eval.analysis.preferences import preference_of
 from multimodal_eval.cli.judge_pairs import show_preference
+from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError
 from multimodal_eval.core.judge_config import JudgeUntil
 from multimodal_eval.data.runs.run import Run
@@ -196,6 +197,10 @@ def test_the_preference_of_a_stopped_comparison_is_that_of_its_decision(runs, tm
     assert "unscored" not in shown
     assert "UNSCORED_SHARE" not in {finding["code"] for finding in run.lint()["findings"]}
     assert not [line for line in warnings(run) if "unscored" in line]
+    page = page_of([run])
+    assert f"Not needed after an early stop: {SAMPLES - decided.compared}." in page
+    assert "Unscored: " not in page
+    assert "owl is better, by this judge (95 % confidence about these 80 pairs, valid at any stopping time)" in page
     assert not verify_run(run.path, deep=True).faults
 
 
