@@ -163,8 +163,10 @@ def test_a_wrong_aggregate_is_refused(fault: str) -> None:
 
 
 def test_a_correct_aggregate_is_unchanged() -> None:
-    estimate = Estimate(0.5, np.zeros(4))
+    estimate = Estimate(0.5, np.zeros(4), bounds=Given.bounds)
     assert estimate_of(Given([], lambda rows: estimate), Rows(np.full(4, 0.5))) is estimate
+    without = Estimate(0.5, estimate.influence)
+    assert repr(estimate_of(Given([], lambda rows: without), Rows(np.full(4, 0.5)))) == repr(estimate)
     integers = estimate_of(Given([], lambda rows: Estimate(1, _any(np.arange(4)))), Rows(np.full(4, 0.5)))
     assert type(integers.value) is float
     assert integers.influence.dtype == np.float64
