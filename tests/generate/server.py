@@ -242,6 +242,7 @@ class _Connection(asyncio.Protocol):
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in behaviour.models]}
             self._write(Reply(raw=json.dumps(listed).encode()))
         elif method == "POST" and path.split("?")[0].endswith(("/v1/chat/completions", "/v1/responses")):
+            self.server.seen(self.loop.time())
             self.server.busy += 1
             self.server.most_at_once = max(self.server.most_at_once, self.server.busy)
             reply = self.server.reply_to(body, headers)

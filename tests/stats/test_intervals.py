@@ -199,7 +199,7 @@ def bounded(values: np.ndarray):
 
 
 def test_equal_values_are_not_certain():
-    # At most z^2 / (6 + z^2) = 3.8415 / 9.8415 = 0.3903 of all pairs are no tie: 0.5 ± 0.3903 / 2.
+    # At most z^2 / (6 + z^2) = 3.8415 / 9.8415 = 0.3903 of all pairs are not ties: 0.5 ± 0.3903 / 2.
     ties = np.full(6, 0.5)
     estimate = interval(bounded(ties), values=ties)
     assert (estimate.low, estimate.high) == pytest.approx((0.304833, 0.695167), abs=1e-6)

@@ -1,8 +1,8 @@
 """Recognise an error of an endpoint that is about the content of one request: a content filter has stopped it.
 
-The shapes: Azure and OpenAI with `code`, HTTP 400 (`content_filter`, `content_policy_violation`); gateways such as
-OpenRouter with HTTP 403 and a sentence ("… was flagged by moderation"). Words count only if a caller asks for them,
-because a message about a parameter may contain them too.
+Azure and OpenAI send HTTP 400 with a `code` (`content_filter`, `content_policy_violation`); gateways such as OpenRouter
+send HTTP 403 with a sentence ("… was flagged by moderation"). Words count only if the caller asks for them, because a
+message about a parameter may contain them too.
 """
 
 from __future__ import annotations

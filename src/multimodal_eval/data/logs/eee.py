@@ -158,12 +158,12 @@ def _check_sum(files: _Files, aggregate: Aggregate | None, problems: Problems) -
     if algorithm not in _ALGORITHMS:
         return
     with files.instances.open("rb") as stream:
-        found = file_digest(stream, algorithm).hexdigest()
+        actual = file_digest(stream, algorithm).hexdigest()
     stated = detailed.checksum.strip().lower().removeprefix(f"{algorithm}:")
-    if found != stated:
+    if actual != stated:
         problems.add(
             "CHECKSUM",
-            f"the {algorithm} of the instances is {found[:12]}…, but the results state {shorten(stated)}: one of the "
+            f"the {algorithm} of the instances is {actual[:12]}…, but the results state {shorten(stated)}: one of the "
             "files was changed, or they do not belong together.",
             file=str(files.instances),
             hint="If the instances are right, remove `checksum` from the results.",

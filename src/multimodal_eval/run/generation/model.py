@@ -38,7 +38,7 @@ def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunCo
 
 
 def _refuse_misplaced(settings: Mapping[str, Any]) -> None:
-    """Refuse a setting of the generation that is given as one of the run, and say where it belongs."""
+    """Refuse a setting of the generation that is given as one of the run, and name its place."""
     for name in settings:
         if name in RunConfig.__struct_fields__:
             continue
