@@ -97,6 +97,11 @@ def test_faults_that_do_not_depend_on_the_load_do_not_lower_it(fault_latency, sp
     assert measured.rate >= 0.85 * 0.7 * MOST / attempt
 
 
+def test_it_is_soon_known_that_faults_do_not_depend_on_the_load():
+    # The first 120 latencies, in which the load starts low and has to be found.
+    assert run(60, 0, faults=0.3).rate >= 0.6 * 0.7 * MOST / LATENCY
+
+
 def test_faults_and_a_limit_at_the_same_time():
     measured = run(200, 60, faults=0.3, at_once=30)
     assert measured.rate >= 0.8 * 0.7 * 30 / LATENCY

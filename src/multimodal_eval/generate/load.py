@@ -284,6 +284,7 @@ class Load:
         if_they_do = max(0.0, 1 - (1 - share) / ratio)
         if trial.share > (share + if_they_do) / 2 and share - if_they_do > 0.05 and trial.share <= USUAL_AT_MOST:
             self.usual, self.load, self._refused_at = trial.share, before, 0.0
+            self._step = LARGEST_STEP  # no load is known that is too large
             return
         if trial.share < self.usual:
             self.usual = trial.share if trial.share > self.usual / 2 else 0.0
@@ -304,5 +305,7 @@ class Load:
 
     def _restart(self) -> None:
         self._number += 1
-        least = LARGE_TRIAL if self.usual else SMALL_TRIAL if self.load < FAR * self._refused_at else TRIAL
+        least = SMALL_TRIAL if self.load < FAR * self._refused_at else TRIAL
+        if self.usual and (self._refused_at or self.load >= self.most):
+            least = LARGE_TRIAL
         self._trial = _Trial(max(least, ceil(min(self.load, self.most))))
