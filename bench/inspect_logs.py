@@ -38,7 +38,7 @@ import sys
 from multimodal_eval.run.import_log import import_log
 if __name__ == "__main__":
     imported = import_log(sys.argv[1], output=sys.argv[2], workers=int(sys.argv[3]))
-    count = imported.run.info.samples
+    count = len(imported.run)
     for mean in imported.means:
         assert mean.mean is not None, mean
 """
