@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.core.display import number, p_comparison, p_value
+from multimodal_eval.core.display import number, p_comparison, p_value, with_margin
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,9 @@ def test_p_values(value, text, sentence):
 
 def test_numbers():
     assert (number(None), number(0.12345), number(2.0)) == ("–", "0.1235", "2.0000")
+
+
+def test_a_margin_reaches_the_farther_end():
+    assert with_margin(0.0833, 0.0, 0.2042) == "0.0833 ± 0.1209"
+    assert with_margin(294.44, 200.0, 300.0, digits=1) == "294.4 ± 94.4"
+    assert with_margin(0.5, None, None) == "0.5000"

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from multimodal_eval.cli.options import MetricOptions
+from multimodal_eval.core.display import with_margin
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from multimodal_eval.analysis.compare import MetricComparison, RunComparison, System
+    from multimodal_eval.analysis.compare import MetricComparison, RunComparison
     from multimodal_eval.core.config import RunConfig
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.run.plan import Plan
@@ -102,9 +103,9 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
     _show_extremes(folder / "captioning", out)
     show_generated(data, folder, out)
     out.print(
-        "± is half of a 95 % interval. The interval of a difference is over the samples that both systems answered "
-        "and is shown if the terminal is wide enough. ▲ better, ▼ worse, beyond chance; ↓ lower is better. A "
-        "generator's error message is unscored and never counts as 0. Dialogues are weighted by type.\n"
+        "± reaches the farther end of a 95 % interval. The interval of a difference is over the samples that both "
+        "systems answered and is shown if the terminal is wide enough. ▲ better, ▼ worse, beyond chance; ↓ lower is "
+        "better. A generator's error message is unscored and never counts as 0. Dialogues are weighted by type.\n"
         "Score your own data: mmeval score answers.jsonl --task captioning\n"
         "Let a model answer: mmeval run data.jsonl --model openai:NAME --base-url URL --task vqa\n"
         "Read about a metric: mmeval card clip_score"
@@ -156,7 +157,7 @@ def _table(title: str, comparison: RunComparison, columns: Sequence[str]) -> Tab
         (pair,) = metric.pairs
         digits = 1 if metric.systems[0].value > 10 else 4
         cells = [
-            *(_with_margin(system, digits) for system in metric.systems),
+            *(with_margin(system.value, system.low, system.high, digits) for system in metric.systems),
             *difference_cells(pair, pair.p_value, digits),
             _coverage(metric),
         ]
@@ -166,12 +167,6 @@ def _table(title: str, comparison: RunComparison, columns: Sequence[str]) -> Tab
             style="bold" if metric.name == comparison.headline else "dim" if "." in metric.name else "",
         )
     return table
-
-
-def _with_margin(system: System, digits: int) -> str:
-    if system.low is None or system.high is None:
-        return f"{system.value:.{digits}f}"
-    return f"{system.value:.{digits}f} ± {(system.high - system.low) / 2:.{digits}f}"
 
 
 def _coverage(metric: MetricComparison) -> str:

@@ -57,13 +57,14 @@ def _generated(captions: Path, folder: Path) -> Run:
 
 def _print(run: Run, out: Console) -> None:
     from multimodal_eval.cli.show import as_text, table_of
+    from multimodal_eval.core.display import with_margin
 
     title = f"generated: SmolLM2 rephrases captions, {SAMPLES} samples"
     table = table_of(title, ["metric"], ["SmolLM2", "scored"])
     for name in METRICS:
         entry = run.entries[name]
-        margin = "" if entry.low is None or entry.high is None else f" ± {(entry.high - entry.low) / 2:.4f}"
-        table.add_row(name, f"{entry.value or 0:.4f}{margin}", f"{entry.n_scored} / {entry.n_total}")
+        score = with_margin(entry.value or 0, entry.low, entry.high)
+        table.add_row(name, score, f"{entry.n_scored} / {entry.n_total}")
     out.print(table)
     examples = table_of("what it writes", ["caption that it reads", "what it makes of it"], [])
     for sample in list(run.samples())[:3]:

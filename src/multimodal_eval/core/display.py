@@ -11,6 +11,13 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:.4f}"
 
 
+def with_margin(value: float, low: float | None, high: float | None, digits: int = 4) -> str:
+    """A score with the distance to the farther end of its interval, which need not be symmetric: `0.5876 ± 0.2113`."""
+    if low is None or high is None:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} ± {max(value - low, high - value):.{digits}f}"
+
+
 def p_value(value: float | None) -> str:
     """A p-value with four decimals; `< 0.0001` below that, since no p-value is 0."""
     if value is None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.ray
 CRASHING_WORDS, PLUGIN = (str(Path(__file__).parents[1] / name) for name in ("crashing_words.py", "plugin.py"))
 SOURCE = str(Path(multimodal_eval.__file__).parents[1])
 PART = 6
+PROGRESS = re.compile(r"scoring \w+: .* so far\n")  # of a slow machine
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
 
 
@@ -188,7 +190,7 @@ def test_a_killed_process_is_replaced(address, data, log, tmp_path, name):
         [*called, "--engine", "ray", "--address", address], capture_output=True, text=True, check=True
     )
     assert json.loads(finished.stdout)["metrics"][name]["n_scored"] == 24
-    assert finished.stderr == ""  # a recovered crash prints nothing
+    assert PROGRESS.sub("", finished.stderr) == ""  # a recovered crash prints nothing
     assert (log / "crash-0").exists()
     times = [line[0] for line in scored(log)].count("s9")
     assert times == 2
