@@ -31,7 +31,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a script; tests interrupt commands
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ.pop("COLUMNS", None)  # the workers of pytest-xdist have it; tables are as wide as it says
+# Tables are as wide as COLUMNS says. readline, which pytest imports, sets it where only child processes see it.
+os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")
 
 # Tests with one of these fixtures are marked.
 MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
