@@ -31,7 +31,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a script; tests interrupt commands
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tables are as wide as COLUMNS says. readline, which pytest imports, sets it where only child processes see it.
+# Tables are as wide as COLUMNS says. readline, which pytest imports, sets it for child processes alone.
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
 
