@@ -31,6 +31,8 @@ from multimodal_eval.report.viewer.store import Store
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.
 ASSETS = {
+    "tokens.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
+    "logo.svg": (_HERE.parent / "assets", "image/svg+xml"),
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
