@@ -74,7 +74,7 @@ def build(path: Path, seed: int) -> None:
             good = values[~failed]
             totals[name] += (len(good), good.sum(), (good**2).sum())
         folder.write_part("scores", part, pa.table(columns))
-    entries = {name: _entry(*sums.tolist()) for name, sums in totals.items()}
+    entries = {name: _entry(name, *sums.tolist()) for name, sums in totals.items()}
     composite = entries.pop("composite_score")
     results = {"task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
     folder.write_results(msgspec.convert({**results, "slices": {}, "notes": []}, Results))
@@ -99,7 +99,7 @@ def _sample(number: int, data: np.random.Generator, generator: np.random.Generat
     )
 
 
-def _entry(count: float, total: float, squares: float) -> dict[str, Any]:
+def _entry(name: str, count: float, total: float, squares: float) -> dict[str, Any]:
     mean = total / count
     error = float(np.sqrt((squares / count - mean**2) / count))
     return {
@@ -114,7 +114,7 @@ def _entry(count: float, total: float, squares: float) -> dict[str, Any]:
         "reasons": [{"reason": "the generator failed", "count": PARTS * PART - int(count)}],
         "warnings": {},
         "direction": "higher",
-        "signature": None,
+        "signature": f"{name}|v:1",
     }
 
 
