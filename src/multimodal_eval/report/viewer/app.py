@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,13 +18,18 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from multimodal_eval import __version__
 from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
+from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages, status_of
+from multimodal_eval.report.viewer.run_pages import RunPages
+from multimodal_eval.report.viewer.run_reports import RunReports
+from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.store import Store
@@ -36,6 +42,7 @@ ASSETS = {
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "charts.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "runs.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
@@ -51,7 +58,10 @@ def create_app(
     """
     templates = _templates()
     runs = RunsFolder(folder)
-    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache(), tuple(media_roots))
+    store = Store(runs.root)
+    pages = Pages(runs, store, compare, templates, ComparisonCache(), tuple(media_roots))
+    reports = RunReports(__version__, tuple(media_roots))
+    run_pages = RunPages(runs, Histograms(store), templates, Summaries(runs), reports)
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)
@@ -59,8 +69,9 @@ def create_app(
         return HTMLResponse(page, code)
 
     routes = [
-        Route("/", pages.runs),
-        Route("/runs.{format}", pages.runs_export),
+        Route("/", run_pages.runs),
+        Route("/runs.{format}", run_pages.runs_export),
+        Route("/spread/{name:path}", run_pages.spread),
         Route("/assets/{file}", _asset),
         Route("/favicon.ico", lambda request: Response(status_code=204)),
         Route("/compare", pages.comparison),
@@ -68,12 +79,15 @@ def create_app(
         Route("/compare/numbers.{format}", pages.comparison_export),
         Route("/pairs", pages.pairs),
         Route("/pairs.{format}", pages.pairs_export),
-        Route("/run/{name:path}", pages.run),
+        Route("/run/{name:path}", run_pages.run),
+        Route("/histograms/{name:path}", run_pages.histogram_page),
+        Route("/slices/{name:path}", run_pages.slice_page),
+        Route("/report/{name:path}", run_pages.report),
+        Route("/progress/{name:path}", run_pages.progress),
+        Route("/export/run.{format}/{name:path}", run_pages.run_export),
         Route("/samples/{name:path}", pages.samples),
         Route("/sample/{name:path}", pages.sample),
         Route("/media/{name:path}", pages.media),
-        Route("/progress/{name:path}", pages.progress),
-        Route("/export/run.{format}/{name:path}", pages.run_export),
         Route("/export/samples.{format}/{name:path}", pages.samples_export),
     ]
     handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
@@ -106,11 +120,17 @@ def _templates() -> Environment:
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
+        "spread_id": spread_id,
         "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }
     environment.globals |= {"dash": DASH}
     return environment
+
+
+def spread_id(run: str, metric: str) -> str:
+    """The id of an element with a metric's spread in the list of runs; no part of a name is in it."""
+    return f"spread-{sha256(msgspec.json.encode((run, metric))).hexdigest()[:16]}"
 
 
 def brief(text: str, longest: int = 160) -> Markup:

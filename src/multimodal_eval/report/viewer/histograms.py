@@ -20,7 +20,7 @@ from multimodal_eval.report.viewer.sample_query import SampleQuery
 from multimodal_eval.report.viewer.store import Store
 
 BINS = 40  # at most; the width of a bin is a round number
-KEPT = 512  # histograms
+KEPT = 4_096  # histograms
 _STEPS = (1, 2, 2.5, 5, 10)
 _UNSCORED = 255  # the code of the bin of samples without a value
 _TOLERANCE = 1e-9  # of a bin: a value at an edge is in the bin above, whatever the rounding
@@ -135,6 +135,11 @@ class Histograms:
         with self._store.scored(run, query) as (session, source):
             counts = _counted(session, source, bins)
         return {name: replace(total, matching=counts[name][0]) for name, total in totals.items()}
+
+    def known(self, identity: object, metric: str) -> Histogram | None:
+        """The histogram of all samples, if it has been counted; `identity` is that of the run."""
+        with self._lock:
+            return self._cached.get((identity, metric))
 
     def _totals(self, run: ViewedRun, metrics: Sequence[str]) -> dict[str, Histogram]:
         with self._lock:

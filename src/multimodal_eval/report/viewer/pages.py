@@ -56,10 +56,10 @@ IMAGE_SIZE = 1_600  # pixels of the longer side
 THUMBNAIL_SIZE = 96
 
 
-def refuse_repeated(request: Request) -> list[tuple[str, str]]:
-    """The query parameters; only `run` may be repeated."""
+def refuse_repeated(request: Request, *lists: str) -> list[tuple[str, str]]:
+    """The query parameters; only `run`, and those that are named as lists, may be repeated."""
     parameters = request.query_params.multi_items()
-    names = [name for name, _ in parameters if name != "run"]
+    names = [name for name, _ in parameters if name not in ("run", *lists)]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"`{name[:100]}` is given twice")
@@ -82,39 +82,6 @@ class Pages:
 
     def _run(self, request: Request) -> ViewedRun:
         return self.folder.open(request.path_params["name"])
-
-    # the list of runs
-
-    def runs(self, request: Request) -> Response:
-        """All runs of the folder."""
-        listing = listed_runs(self.folder, dict(refuse_repeated(request)))
-        return self._page("runs.html", listing=listing, states=STATES, address=urlencode(listing.parameters()))
-
-    def runs_export(self, request: Request) -> Response:
-        """The list as a file."""
-        listing = listed_runs(self.folder, dict(refuse_repeated(request)))
-        return download(request, "runs", lambda most: runs_table(listing))
-
-    # one run
-
-    def run(self, request: Request) -> Response:
-        """Scores, warnings, signatures and slices of a finished run, or the progress of a run."""
-        run = self._run(request)
-        if not run.is_done:
-            return self._page("progress.html", run=run, progress=run.progress(), generation=run.generation)
-        content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
-        content["crosswalk"], content["generation"] = crosswalk_if_any(run.run), run.generation
-        content["judges"] = run.judges
-        return self._page("run.html", run=run, fields=FIELDS, composite=composite_parts(run.run), **content)
-
-    def run_export(self, request: Request) -> Response:
-        """The scores, or the slices, as a file."""
-        run = self._run(request)
-        table = dict(refuse_repeated(request)).get("table", "numbers")
-        tables = {"numbers": scores_table, "slices": slices_table}
-        if table not in tables:
-            raise UnknownNameError("table", table[:100], tables)
-        return download(request, f"{run.name}-{table}", lambda most: tables[table](run.run))
 
     # samples
 
@@ -206,15 +173,6 @@ class Pages:
         media_type, content = audio_file(source, policy)
         return _ranged(content, media_type, request.headers.get("range"))
 
-    # progress
-
-    def progress(self, request: Request) -> Response:
-        """The progress of a run, for a page that polls it. When the run is done, the page reloads."""
-        run = self._run(request)
-        if run.is_done:
-            return Response(status_code=204, headers={"HX-Refresh": "true"})
-        return self._page("progress_bar.html", run=run, progress=run.progress())
-
     # several runs
 
     def comparison(self, request: Request) -> Response:
@@ -299,12 +257,6 @@ class ComparisonCache:
                 while len(self._comparisons) > KEPT_COMPARISONS:
                     self._comparisons.popitem(last=False)
             return self._comparisons[key]
-
-
-def _lint(run: ViewedRun) -> list[Finding]:
-    """The stored lint findings. The run is not linted here, which would read all of it."""
-    stored = run.folder.read_lint()
-    return [] if stored is None else stored.findings
 
 
 def _shared(runs: Sequence[ViewedRun]) -> list[str]:
