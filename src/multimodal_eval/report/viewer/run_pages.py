@@ -123,7 +123,7 @@ class RunPages:
             raise RunFolderError(
                 f"the run {run.name} has more than {MOST_SLICED:,} samples. Slice it when it is scored: --by COLUMN"
             )
-        return self._page("slices.html", run=run, maps=self.slices.of(run), fields=FIELDS, more_slices=False)
+        return self._page("slices.html", run=run, results=run.run.outcome, maps=self.slices.of(run), fields=FIELDS)
 
     def run_export(self, request: Request) -> Response:
         """The scores, or the slices, as a file."""

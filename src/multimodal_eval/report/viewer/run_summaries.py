@@ -11,7 +11,7 @@ from typing import Any
 
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, described
 from multimodal_eval.core.headline import headline_of
-from multimodal_eval.core.metric import Direction
+from multimodal_eval.core.metric import Bounds, Direction
 from multimodal_eval.core.records import MetricEntry
 from multimodal_eval.data.runs.part_files import id_range
 from multimodal_eval.report.viewer.run_progress import Progress
@@ -19,8 +19,8 @@ from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 
 __all__ = ["Listed", "ListedRun", "ListedScore", "Summaries"]
 
-# The sizes of the parts, and the least and greatest id of the first and of the last one.
-SampleSet = tuple[tuple[int, ...], tuple[str, str], tuple[str, str]]
+# The sizes of the parts, and the least and greatest id of the first one, and of the last one if there are several.
+SampleSet = tuple[tuple[int, ...] | tuple[str, str], ...]
 _FileKey = tuple[int, int, int]
 
 
@@ -33,6 +33,7 @@ class ListedScore:
     high: float | None
     direction: Direction
     signature: str | None
+    bounds: Bounds = (None, None)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _summary(run: ViewedRun) -> ListedRun:
         stored = run.info.signatures.get(name)
         signature = entry.signature if stored is None else stored.text
         direction = entry.direction if isinstance(entry, MetricEntry) else "higher"
-        scores[name] = ListedScore(entry.value, entry.low, entry.high, direction, signature)
+        scores[name] = ListedScore(entry.value, entry.low, entry.high, direction, signature, run.info.bounds_of(name))
     return ListedRun(
         run.name,
         run.state,
@@ -127,5 +128,7 @@ def _sample_set(run: ViewedRun) -> SampleSet | None:
     """What tells whether two runs have the same samples, without reading their rows."""
     if not run.scores or not run.is_whole:
         return None
-    first, last = (id_range(run.scores[number]) for number in (min(run.scores), max(run.scores)))
-    return None if first is None or last is None else (tuple(run.sizes), first, last)
+    ends = dict.fromkeys((min(run.scores), max(run.scores)))  # one part, or two
+    ranges = [id_range(run.scores[number]) for number in ends]
+    known = [each for each in ranges if each is not None]
+    return (tuple(run.sizes), *known) if known == ranges else None
