@@ -52,7 +52,8 @@ class _Recorded:
         self._folder, self._progress = folder, progress
         self._lock = Lock()
         self._stage, self._notes = "", list[str]()
-        self._done, self._first, self._total = 0, 0, None
+        self._done, self._first = 0, 0
+        self._total: int | None = None
         self._started = self._advanced = time()
         self._written = 0.0
 

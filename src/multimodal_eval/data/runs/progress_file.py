@@ -16,7 +16,7 @@ from multimodal_eval.core.errors import MissingFileError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage
 
-__all__ = ["FILE", "ProgressRecord", "read_progress", "remove_progress", "works_on", "write_progress"]
+__all__ = ["FILE", "ProgressRecord", "is_recorded", "read_progress", "remove_progress", "works_on", "write_progress"]
 
 FILE = "progress.json"
 _LARGEST = 1 << 16  # bytes; a larger file is not ours
@@ -62,8 +62,8 @@ def read_progress(folder: RunFolder) -> ProgressRecord | None:
         record = msgspec.json.decode(content, type=ProgressRecord)
     except (MissingFileError, OSError, msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, ValueError):
         return None
-    counts = (record.done, record.first, record.total or 0)
-    return record if all(0 <= count < 1 << 53 for count in counts) else None
+    numbers = (record.done, record.first, record.total or 0, record.started, record.advanced, record.updated)
+    return record if all(0 <= number < 1 << 40 for number in numbers) else None
 
 
 def works_on(record: ProgressRecord) -> bool | None:

@@ -45,17 +45,17 @@ def _scale(scores: Sequence[ListedScore]) -> tuple[float, float] | None:
     return low - margin, high + margin
 
 
-def _best(runs: Sequence[ListedRun], name: str) -> Iterator[tuple[str, int]]:
+def _best(runs: Sequence[ListedRun], metric: str) -> Iterator[tuple[str, int]]:
     """The best of runs over the same samples with the same signature, if there are several."""
-    comparable: dict[object, list[tuple[float, ListedRun]]] = {}
+    comparable: dict[tuple[Direction, str, object], list[tuple[float, str]]] = {}
     for run in runs:
-        score = run.scores.get(name)
+        score = run.scores.get(metric)
         if score is None or score.value is None or score.signature is None or run.sample_set is None:
             continue
-        key = run.sample_set, score.signature, score.direction
-        comparable.setdefault(key, []).append((score.value, run))
-    for (_, _, direction), values in comparable.items():  # type: ignore[misc]
+        key = score.direction, score.signature, run.sample_set
+        comparable.setdefault(key, []).append((score.value, run.name))
+    for (direction, *_), values in comparable.items():
         choose = min if direction == "lower" else max
         best = choose(value for value, _ in values)
         if len(values) > 1 and any(value != best for value, _ in values):
-            yield from ((run.name, len(values)) for value, run in values if value == best)
+            yield from ((name, len(values)) for value, name in values if value == best)

@@ -15,18 +15,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.analysis.compare import RunComparison
-from multimodal_eval.analysis.composite_parts import composite_parts
-from multimodal_eval.analysis.crosswalk import crosswalk_if_any
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
-from multimodal_eval.core.records import Finding
-from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
-from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.exports import Table
-from multimodal_eval.report.viewer.run_list import STATES
-from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
     REFERENCES,
@@ -43,9 +36,6 @@ from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import (
     comparison_table,
     download,
-    runs_table,
-    scores_table,
-    slices_table,
 )
 
 Compare = Callable[[Sequence[Run]], RunComparison]

@@ -162,7 +162,7 @@ def _group(task: str | None, runs: Listed, shown: Sequence[str], sort: str, desc
 
 def _sorted(runs: Listed, sort: str, descending: bool) -> Listed:
     """The runs in order; those without a value come last, by name."""
-    value = _KEYS.get(sort) or _score_key(sort.removeprefix(SCORE))
+    value: Callable[[ListedRun], Any] = _KEYS.get(sort) or _score_key(sort.removeprefix(SCORE))
     known = [run for run in runs if value(run) is not None]
     unknown = [run for run in runs if value(run) is None]
     return sorted(known, key=value, reverse=descending) + unknown

@@ -19,8 +19,8 @@ from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import refuse_repeated
 from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, listed
 from multimodal_eval.report.viewer.run_reports import MOST_SAMPLES, RunReports, report_headers
-from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.run_slices import SliceCache, stored_maps
+from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
 from multimodal_eval.report.viewer.warning_groups import warning_groups

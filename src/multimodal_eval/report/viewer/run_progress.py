@@ -7,7 +7,7 @@ from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from multimodal_eval.core.progress_line import duration
-from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress, works_on
+from multimodal_eval.data.runs.progress_file import ProgressRecord, works_on
 
 if TYPE_CHECKING:
     from multimodal_eval.report.viewer.runs import ViewedRun

@@ -1,4 +1,8 @@
-"""The report of a run, rendered again by this program. A report.html in a run folder may be anybody's: it is not sent."""
+"""The report of a run, rendered again from its scores. A report.html in a run folder may be anybody's: it is not sent.
+
+Texts of the run are escaped, as in every report. Should one of them get through, the policy still runs no script but
+the report's own, loads nothing, and gives the page an origin of its own, from which the viewer cannot be read.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +90,7 @@ class Summaries:
 def _key(path: Path) -> tuple[_FileKey, ...] | None:
     """What changes whenever the files of a finished run change; None for a run that has no results."""
     try:
-        stats = [os.stat(path / name) for name in ("run.json", "results.json")]
+        stats = [(path / name).stat() for name in ("run.json", "results.json")]
     except OSError:
         return None
     return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)

@@ -122,7 +122,8 @@ class ViewedRun:
         """Refuse a run with a link, at any depth, that leads out of the viewed folder."""
         for place, folders, files in os.walk(self.folder.path):
             for name in (*folders, *files):
-                if os.path.islink(path := Path(place, name)):
+                path = Path(place, name)
+                if path.is_symlink():
                     self._refuse_outside(path)
 
     @cached_property

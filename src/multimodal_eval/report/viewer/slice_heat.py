@@ -76,4 +76,4 @@ def _cell(entry: Entry | None, metric: HeatMetric) -> HeatCell:
         return HeatCell(entry)
     distance = (entry.value - metric.overall) / entry.stderr
     better = -distance if metric.direction == "lower" else distance
-    return HeatCell(entry, max(-STRONGEST, min(STRONGEST, int(better))))
+    return HeatCell(entry, int(max(-STRONGEST, min(STRONGEST, better))))
