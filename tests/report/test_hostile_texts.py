@@ -8,9 +8,18 @@ from urllib.parse import quote
 
 import pytest
 
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import report_html
 from multimodal_eval.report.plain_text import LONGEST, visible
-from tests.report.hostile import ALL, PAYLOADS, TEXTS, hostile_comparison, hostile_run, hostile_sensitivity
+from tests.report.hostile import (
+    ALL,
+    PAYLOADS,
+    TEXTS,
+    hostile_comparison,
+    hostile_progress,
+    hostile_run,
+    hostile_sensitivity,
+)
 from tests.report.viewer.viewed import client
 from tests.report.visits import DESKTOP, PHONE, served
 
@@ -72,7 +81,7 @@ def as_shown(text: str) -> str:
 TAGS = set(
     "html head meta title link script body a header div nav span button main h1 h2 h3 p br form label input select "
     "option datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption "
-    "dl dt dd ul li mark bdi code strong svg line rect circle text progress noscript dialog kbd wbr".split()
+    "dl dt dd ul li mark bdi code strong svg line rect circle path text progress noscript dialog kbd wbr".split()
 )
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
@@ -104,6 +113,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evil.parent.mkdir(parents=True)
     for folder in (parent / "hostile", evil):
         hostile_run(folder)
+    hostile_progress(parent)
     return parent
 
 
@@ -111,11 +121,21 @@ def addresses() -> list[str]:
     """Every page of the run, every sample, and every text as a parameter."""
     evil = quote(EVIL, safe="/")
     pages = ["/", f"/run/{evil}", f"/samples/{evil}", f"/sample/{evil}?row=1", f"/pairs?run=hostile&run={evil}"]
+    pages += [
+        "/run/live",
+        "/run/stopped",
+        "/histograms/hostile",
+        "/slices/hostile",
+        f"/slices/{evil}",
+        f"/histograms/{evil}",
+    ]
     pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
     pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))]
     for text in (text[:400] for text in TEXTS):
         pages += [f"/samples/hostile?q={quote(text)}&meta={quote(text)}&value=x"]
         pages += [f"/run/{quote(text, safe='')}", f"/?q={quote(text)}"]
+        pages += [f"/?metric={quote(text)}&task={quote(text)}&state={quote(text)}", f"/?sort=score.{quote(text)}"]
+        pages += [f"/{route}/{quote(text, safe='')}" for route in ("histograms", "slices", "report")]
     return pages
 
 
@@ -130,6 +150,20 @@ def test_no_text_becomes_an_element(hostile):
     assert browser.get(f"/run/{quote(EVIL, safe='/')}").status_code == 200
 
 
+def test_no_text_becomes_an_element_of_a_fragment(hostile):
+    browser = client(hostile)
+    names = [*Run(hostile / "hostile").entries, *(text[:400] for text in TEXTS)]
+    fragments = ["/progress/live", "/progress/stopped"]
+    for run in ("hostile", quote(EVIL, safe="/")):
+        fragments += [f"/spread/{run}?metric={quote(name)}" for name in names]
+    for address in fragments:
+        response = browser.get(address)
+        assert response.status_code == 200, address
+        elements = Elements(response.text)
+        assert elements.tags <= TAGS, (address, elements.tags - TAGS)
+        assert (elements.bad, elements.scripts) == ([], 0), address
+
+
 def test_no_text_is_executed_in_the_viewer(visit, hostile):
     evil = quote(EVIL, safe="/")
     with served(hostile) as address:
@@ -137,6 +171,12 @@ def test_no_text_is_executed_in_the_viewer(visit, hostile):
         for path in (
             "/",
             "/run/hostile",
+            "/run/live",
+            "/run/stopped",
+            "/report/hostile",
+            f"/report/{evil}",
+            "/histograms/hostile",
+            "/slices/hostile",
             "/samples/hostile",
             f"/sample/hostile?row={PAYLOADS.index(ALL)}",
             f"/pairs?run=hostile&run={evil}",

@@ -112,9 +112,13 @@ def test_a_callback_without_notes_is_enough(folder: RunFolder):
     ],
 )
 def test_an_error_leaves_its_reason(folder: RunFolder, error: BaseException, reason: str):
-    with pytest.raises(type(error)), recorded(folder, silent) as progress:
-        progress("scoring", 3, 9)
-        raise error
+    def fail() -> None:
+        with recorded(folder, silent) as progress:
+            progress("scoring", 3, 9)
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
     record = record_of(folder)
     assert (record.stage, record.done, record.ended) == ("scoring", 3, reason)
     assert works_on(record) is False
