@@ -35,6 +35,7 @@ ASSETS = {
     "logo.svg": (_HERE.parent / "assets", "image/svg+xml"),
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "charts.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
@@ -105,6 +106,7 @@ def _templates() -> Environment:
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
+        "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }
     environment.globals |= {"dash": DASH}

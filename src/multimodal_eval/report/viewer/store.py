@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
@@ -97,6 +97,23 @@ class Store:
                 counted = f"select count(*) from {source.text} {where.text}"
                 total = session.execute(counted, source.values + where.values).fetchone()[0]
             return _window(session, source, where, query, size, total), total
+
+    @contextmanager
+    def scored(
+        self, run: ViewedRun, query: SampleQuery | None = None, *, load: bool = True
+    ) -> Iterator[tuple[Session, Sql]]:
+        """A session, and in it the row, id, scores and statuses of the matching samples as a table.
+
+        The run must have committed parts. Without `load`, scores that are not in memory are read from the files.
+        """
+        query = query or SampleQuery()
+        matches = self._searched(run, query) if query.reads_texts else None
+        where = all_of(of_scores(run, query))
+        with self._database.session() as session:
+            source = _among(session, _scores(session, run, load=load), matches)
+            if where.text:
+                source = Sql(f"(select * from {source.text} {where.text})", source.values + where.values)
+            yield session, source
 
     def _searched(self, run: ViewedRun, query: SampleQuery) -> Rows:
         """The rows whose texts match, in order; cached for the next page."""
@@ -268,7 +285,7 @@ def _statuses(run: ViewedRun) -> list[str]:
     return [f"{name}:status" for name in run.metrics]
 
 
-def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None) -> Sql:
+def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None, *, load: bool = True) -> Sql:
     """The narrow columns of a run, from memory if they are cached, otherwise from the files of the given parts."""
     files = parquet(run.score_files(parts), union=not run.is_done)
     if not run.is_done:
@@ -278,7 +295,7 @@ def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None
     columns += [f"{name}::status as {name}" for name in map(quoted, _statuses(run))]
     size = run.committed * (8 * len(run.score_names) + len(run.metrics) + 48)
     source = Sql(f"select {', '.join(columns)} from {whole.text}", whole.values)
-    name = session.kept(("scores", run.identity), source, size, load=parts is None)
+    name = session.kept(("scores", run.identity), source, size, load=load and parts is None)
     return files if name is None else Sql(name)
 
 
