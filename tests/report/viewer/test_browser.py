@@ -105,7 +105,7 @@ def test_samples_are_searched_and_read_by_keyboard(visit, server):
     seen.press("Enter")
     page.wait_for_url("**/sample/alba?**")
     assert page.locator("h1").inner_text() == second
-    assert page.locator("mark.match-2").count() > 0
+    assert page.locator("mark.shared").count() > 0
     assert page.locator("figure img").evaluate("image => image.naturalWidth") == 40
     seen.press("p")
     page.wait_for_url("**at=0**")

@@ -23,6 +23,7 @@ from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
+from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages, status_of
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
@@ -51,7 +52,8 @@ def create_app(
     """
     templates = _templates()
     runs = RunsFolder(folder)
-    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache(), tuple(media_roots))
+    store = Store(runs.root)
+    pages = Pages(runs, store, compare, templates, ComparisonCache(), Histograms(store), tuple(media_roots))
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)

@@ -25,6 +25,7 @@ from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.run_list import STATES
 from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
@@ -75,6 +76,7 @@ class Pages:
     compare: Compare
     templates: Environment
     comparisons: ComparisonCache
+    histograms: Histograms
     media_roots: tuple[Path, ...] = ()
 
     def _page(self, template: str, **content: Any) -> Response:
