@@ -39,7 +39,15 @@ from multimodal_eval.report.viewer.sample_page import (
     metric_of,
     other_fields_of,
 )
-from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES, SampleQuery, read_query, whole_number
+from multimodal_eval.report.viewer.sample_query import (
+    PAGE,
+    SEARCHED,
+    STATUSES,
+    SampleQuery,
+    may_repeat,
+    read_query,
+    whole_number,
+)
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import (
     comparison_table,
@@ -58,9 +66,9 @@ THUMBNAIL_SIZE = 96
 
 
 def refuse_repeated(request: Request) -> list[tuple[str, str]]:
-    """The query parameters; only `run` may be repeated."""
+    """The query parameters; only `run` and the values of metadata may be repeated."""
     parameters = request.query_params.multi_items()
-    names = [name for name, _ in parameters if name != "run"]
+    names = [name for name, _ in parameters if name != "run" and not may_repeat(name)]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"`{name[:100]}` is given twice")

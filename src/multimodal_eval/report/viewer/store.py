@@ -117,7 +117,7 @@ class Store:
 
     def _searched(self, run: ViewedRun, query: SampleQuery) -> Rows:
         """The rows whose texts match, in order; cached for the next page."""
-        key = (run.identity, query.text, query.field, query.key, query.value)
+        key = (run.identity, query.text, query.field, query.metadata)
         with self._lock:
             if key in self._searches:
                 self._searches.move_to_end(key)
