@@ -1,4 +1,5 @@
-"""Words that carry grammar rather than content: articles, pronouns, auxiliaries, most prepositions.
+"""Words that carry grammar rather than content: articles, pronouns, auxiliaries, most prepositions
+and some adverbs.
 
 The lists are those of `languages` and, for English, the closed classes of `word_classes`. Negations and prepositions of
 place are left out: "under" instead of "on" is a mistake in a caption. Of a language without a list, every word counts
@@ -13,8 +14,8 @@ from functools import cache
 from multimodal_eval.text.languages import LANGUAGES, hits, known_words
 from multimodal_eval.text.word_classes import closed_classes
 
-_GRAMMAR = frozenset(("DET", "PRON", "ADP", "AUX", "CCONJ", "SCONJ", "PART"))
-_CONTENT = frozenset(("NOUN", "NUM"))
+_GRAMMAR = frozenset(("DET", "PRON", "ADP", "AUX", "CCONJ", "SCONJ", "PART", "ADV"))
+_CONTENT = frozenset(("NOUN", "NUM", "ADJ"))
 _MEANINGFUL = frozenset(
     # negations
     "no not n't none nothing nobody neither nor without не нет без ни nicht ohne kein keine pas ne sans no sin non "
@@ -22,8 +23,8 @@ _MEANINGFUL = frozenset(
     # places
     "under over behind below above beneath underneath inside outside between against beside near across through "
     "под над за при рядом unter über neben vor sous devant près sur sobre entre junto su onder naast "
-    # numbers and nouns
-    "two one front".split()
+    # how often, how many
+    "never always often together away upside two one front".split()
 )
 # In scripts without spaces each letter is a word.
 _LETTERS = frozenset("的了在是和与着一个有上中这那的地得はがをにのでともへや")

@@ -21,6 +21,7 @@ from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import templates
+from multimodal_eval.report.viewer.active_filters import status_label
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.histograms import Histograms
@@ -28,6 +29,7 @@ from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages,
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.value_lists import ValueLists
 
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.
@@ -37,6 +39,9 @@ ASSETS = {
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "charts.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "brush.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
@@ -53,7 +58,8 @@ def create_app(
     templates = _templates()
     runs = RunsFolder(folder)
     store = Store(runs.root)
-    pages = Pages(runs, store, compare, templates, ComparisonCache(), Histograms(store), tuple(media_roots))
+    cached = ComparisonCache(), Histograms(store), ValueLists(store)
+    pages = Pages(runs, store, compare, templates, *cached, tuple(media_roots))
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)
@@ -108,6 +114,7 @@ def _templates() -> Environment:
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
+        "status_label": status_label,
         "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }

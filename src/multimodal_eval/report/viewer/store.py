@@ -30,7 +30,7 @@ MANY = 20_000  # samples
 SERVED = ("image", "images", "audio")  # a video is only named
 _EXPORTED = ("choices", "epoch")  # in addition to question and answer, if a sample has them
 # The columns of the samples table. Media content may be large, so the table only checks whether there is any.
-_TEXTS = ("question", "generated_answer", "error", "choices", "epoch")
+_TEXTS = ("question", "generated_answer", *SEARCHED["references"], "error", "choices", "epoch")
 _SINGLE = ("image", "audio", "video")
 
 Row = dict[str, Any]  # a row of a run folder, by column name
@@ -169,14 +169,11 @@ class Store:
             medium = _single_row(session, run.samples([part])[part], columns, row)
         return medium["content"] if medium["name"] is None else str(medium["name"])
 
-    def metadata_examples(self, run: ViewedRun) -> list[str]:
-        """The metadata of the first samples, as JSON."""
-        if not run.scores:
-            return []
-        source = parquet(run.samples(list(run.scores)[:1]).values())
+    @contextmanager
+    def texts(self, run: ViewedRun) -> Iterator[tuple[Session, Sql]]:
+        """A session, and in it all columns of the committed samples as a table."""
         with self._database.session() as session:
-            session.execute(f"select metadata from {source.text} limit 200", source.values)
-            return [text for (text,) in session.fetchall() if text]
+            yield session, parquet(run.samples().values())
 
     # whole tables
 
@@ -266,9 +263,10 @@ def _texts(run: ViewedRun) -> dict[str, str]:
     existing = run.sample_columns
     return {
         "row": "row",
-        **{name: name if name in existing else "null" for name in _TEXTS},
+        **{name: quoted(name) if name in existing else "null" for name in _TEXTS},
         "has_image": "image is not null or image_bytes is not null",
-        "has_images": "images is not null" if "images" in existing else "false",
+        "has_images": "len(images) > 0" if "images" in existing else "false",
+        "has_audio": "audio is not null or audio_bytes is not null" if "audio" in existing else "false",
     }
 
 

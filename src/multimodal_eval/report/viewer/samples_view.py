@@ -1,0 +1,126 @@
+"""The content of the samples page: rows, filters with their charts and lists, and what to do if nothing matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from multimodal_eval.report.viewer.active_filters import ActiveFilter, active_filters, without_filters
+from multimodal_eval.report.viewer.histograms import Histogram, Histograms
+from multimodal_eval.report.viewer.runs import ViewedRun
+from multimodal_eval.report.viewer.sample_query import PAGE, SampleQuery
+from multimodal_eval.report.viewer.sample_rows import ShownRow, shown_rows
+from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.value_lists import ValueList, ValueLists
+
+MOST_ADVICE = 8  # filters that are tried without if nothing matches
+MOST_CHARTS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFilter:
+    """The range of a metric, with the histogram to choose it from if there is one."""
+
+    metric: str
+    least: str
+    most: str
+    chart: Histogram | None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesView:
+    """One page of samples."""
+
+    run: ViewedRun
+    query: SampleQuery
+    rows: list[ShownRow]
+    total: int
+    offset: int
+    filters: list[ActiveFilter]
+    advice: list[tuple[ActiveFilter, int]]  # each filter with the number of samples that match without it
+    ranges: list[RangeFilter]
+    values: list[ValueList] | None  # None while they are counted
+    columns: list[str]  # the metrics of the table
+    card_metrics: list[str]
+
+    @property
+    def here(self) -> str:
+        """The address of the page without its query."""
+        return f"/samples/{quote(self.run.name, safe='/')}"
+
+    def link(self, query: SampleQuery) -> str:
+        """The address of another query on these samples."""
+        address = query.address()
+        return f"{self.here}?{address}" if address else self.here
+
+    def page_at(self, offset: int) -> str:
+        """The address of another page."""
+        return self.link(self.query.at(offset))
+
+    @property
+    def cleared(self) -> str:
+        """The address without filters."""
+        return self.link(without_filters(self.query))
+
+    @property
+    def swapped(self) -> str:
+        """The elements outside of the table that change with the query, as selectors."""
+        charts = (f"#chart-{number}" for number, limits in enumerate(self.ranges, 1) if limits.chart is not None)
+        return ",".join(("#order", *charts))
+
+
+def samples_view(
+    store: Store, histograms: Histograms, value_lists: ValueLists, run: ViewedRun, query: SampleQuery
+) -> SamplesView:
+    """Read what the page shows."""
+    page = store.page(run, query, PAGE)
+    filters = active_filters(query)
+    return SamplesView(
+        run,
+        query,
+        shown_rows(run, query, page),
+        page.total,
+        page.offset,
+        filters,
+        _advice(store, run, filters) if query.is_filtered and not page.total else [],
+        _ranges(histograms, run, query),
+        _with_chosen(value_lists.of(run), query),
+        _columns(run, query),
+        _card_metrics(run, query),
+    )
+
+
+def _advice(store: Store, run: ViewedRun, filters: list[ActiveFilter]) -> list[tuple[ActiveFilter, int]]:
+    """How many samples match without each filter, the largest number first. Nothing for a single filter."""
+    if len(filters) < 2:
+        return []
+    counted = [(active, store.rows(run, active.without, 0)[1]) for active in filters[:MOST_ADVICE]]
+    return sorted(counted, key=lambda pair: -pair[1])
+
+
+def _ranges(histograms: Histograms, run: ViewedRun, query: SampleQuery) -> list[RangeFilter]:
+    """All metrics and their parts; those with a range, and the first metrics, have a histogram."""
+    ranged = {name for name, _, _ in query.ranges}
+    drawn = [name for name in run.score_names if name in ranged or name in run.metrics[:MOST_CHARTS]]
+    charts = histograms.of(run, drawn, query)
+    names = sorted(run.score_names, key=lambda name: name not in charts)
+    return [RangeFilter(name, query.limit(name, "min"), query.limit(name, "max"), charts.get(name)) for name in names]
+
+
+def _with_chosen(lists: list[ValueList] | None, query: SampleQuery) -> list[ValueList] | None:
+    """Add the chosen keys that have no list, so that they stay in the form."""
+    if lists is None:
+        return None
+    known = {values.key for values in lists}
+    return [*lists, *(ValueList(key, (), len(values)) for key, values in query.metadata if key not in known)]
+
+
+def _columns(run: ViewedRun, query: SampleQuery) -> list[str]:
+    """The metrics, and the part that the table is sorted by."""
+    return [*run.metrics, *([query.sort] if query.sort and query.sort not in run.metrics else [])]
+
+
+def _card_metrics(run: ViewedRun, query: SampleQuery) -> list[str]:
+    """The headline, the metric of the order and those with a range."""
+    names = [run.headline or "", query.sort, *(name for name, _, _ in query.ranges)]
+    return [name for name in dict.fromkeys(names) if name in run.score_names]
