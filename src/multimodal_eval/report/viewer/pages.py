@@ -45,7 +45,7 @@ from multimodal_eval.report.viewer.sample_query import (
     read_query,
     whole_number,
 )
-from multimodal_eval.report.viewer.samples_view import samples_view
+from multimodal_eval.report.viewer.samples_view import SWAPPED, samples_view
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import (
     comparison_table,
@@ -60,6 +60,7 @@ Compare = Callable[[Sequence[Run]], RunComparison]
 
 MOST_COMPARED = 8
 KEPT_COMPARISONS = 16
+CACHED = 600  # seconds that a browser keeps an image
 IMAGE_SIZE = 1_600  # pixels of the longer side
 SIZES = {"small": 96, "middle": 320}  # of thumbnails and cards, by parameter
 
@@ -133,7 +134,7 @@ class Pages:
         run = self._run(request)
         query = read_query(refuse_repeated(request), run.score_names)
         view = samples_view(self.store, self.histograms, self.value_lists, run, query)
-        response = self._page("samples.html", view=view, run=run, query=query, size=PAGE)
+        response = self._page("samples.html", view=view, run=run, query=query, size=PAGE, swapped=SWAPPED)
         if "hx-request" in request.headers:
             response.headers["hx-push-url"] = view.link(query)  # without the empty fields of the form
         return response
@@ -210,7 +211,7 @@ class Pages:
         if kind != "audio":
             size = next((SIZES[name] for name in SIZES if name in parameters), IMAGE_SIZE)
             media_type, content = image_file(source, policy, size)
-            return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=60"})
+            return Response(content, media_type=media_type, headers={"cache-control": f"private, max-age={CACHED}"})
         media_type, content = audio_file(source, policy)
         return _ranged(content, media_type, request.headers.get("range"))
 

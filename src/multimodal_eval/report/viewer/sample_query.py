@@ -47,6 +47,11 @@ class SampleQuery:
         return bool(self.text or self.status or self.ranges or self.metadata)
 
     @property
+    def filters(self) -> tuple[object, ...]:
+        """What decides whether a sample matches, without order and page."""
+        return self.text, self.field, self.status, self.ranges, self.metadata
+
+    @property
     def reads_texts(self) -> bool:
         """Whether the query depends on texts."""
         return bool(self.text or self.metadata)

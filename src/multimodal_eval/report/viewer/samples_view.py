@@ -10,11 +10,12 @@ from multimodal_eval.report.viewer.histograms import Histogram, Histograms
 from multimodal_eval.report.viewer.runs import ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SampleQuery
 from multimodal_eval.report.viewer.sample_rows import ShownRow, shown_rows
-from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.store import MANY, Store
 from multimodal_eval.report.viewer.value_lists import ValueList, ValueLists
 
 MOST_ADVICE = 8  # filters that are tried without if nothing matches
 MOST_CHARTS = 12
+SWAPPED = "#order,.chart"  # the elements outside of the table that change with the query, as selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class RangeFilter:
     """The range of a metric, with the histogram to choose it from if there is one."""
 
     metric: str
+    number: int  # its position among the scores of the run, for the id of its chart
     least: str
     most: str
     chart: Histogram | None
@@ -39,6 +41,7 @@ class SamplesView:
     filters: list[ActiveFilter]
     advice: list[tuple[ActiveFilter, int]]  # each filter with the number of samples that match without it
     ranges: list[RangeFilter]
+    are_counted: bool  # whether the histograms are ready
     values: list[ValueList] | None  # None while they are counted
     columns: list[str]  # the metrics of the table
     card_metrics: list[str]
@@ -62,12 +65,6 @@ class SamplesView:
         """The address without filters."""
         return self.link(without_filters(self.query))
 
-    @property
-    def swapped(self) -> str:
-        """The elements outside of the table that change with the query, as selectors."""
-        charts = (f"#chart-{number}" for number, limits in enumerate(self.ranges, 1) if limits.chart is not None)
-        return ",".join(("#order", *charts))
-
 
 def samples_view(
     store: Store, histograms: Histograms, value_lists: ValueLists, run: ViewedRun, query: SampleQuery
@@ -83,7 +80,7 @@ def samples_view(
         page.offset,
         filters,
         _advice(store, run, filters) if query.is_filtered and not page.total else [],
-        _ranges(histograms, run, query),
+        *_ranges(histograms, run, query),
         _with_chosen(value_lists.of(run), query),
         _columns(run, query),
         _card_metrics(run, query),
@@ -98,13 +95,20 @@ def _advice(store: Store, run: ViewedRun, filters: list[ActiveFilter]) -> list[t
     return sorted(counted, key=lambda pair: -pair[1])
 
 
-def _ranges(histograms: Histograms, run: ViewedRun, query: SampleQuery) -> list[RangeFilter]:
-    """All metrics and their parts; those with a range, and the first metrics, have a histogram."""
+def _ranges(histograms: Histograms, run: ViewedRun, query: SampleQuery) -> tuple[list[RangeFilter], bool]:
+    """All metrics and their parts; those with a range, and the first metrics, have a histogram.
+
+    A page does not wait for the histograms of a large run.
+    """
     ranged = {name for name, _, _ in query.ranges}
     drawn = [name for name in run.score_names if name in ranged or name in run.metrics[:MOST_CHARTS]]
-    charts = histograms.of(run, drawn, query)
-    names = sorted(run.score_names, key=lambda name: name not in charts)
-    return [RangeFilter(name, query.limit(name, "min"), query.limit(name, "max"), charts.get(name)) for name in names]
+    are_ready = run.committed <= MANY or histograms.are_ready(run, drawn)
+    charts = histograms.of(run, drawn, query) if are_ready else {}
+    limits = [
+        RangeFilter(name, number, query.limit(name, "min"), query.limit(name, "max"), charts.get(name))
+        for number, name in enumerate(run.score_names)
+    ]
+    return sorted(limits, key=lambda range_: range_.chart is None), are_ready
 
 
 def _with_chosen(lists: list[ValueList] | None, query: SampleQuery) -> list[ValueList] | None:

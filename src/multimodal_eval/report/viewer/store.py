@@ -8,7 +8,7 @@ matching rows for the next page.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from multimodal_eval.report.viewer.database import Database, Session, Sql, parqu
 from multimodal_eval.report.viewer.runs import NoSuchRunError, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, SampleQuery
 
-KEPT_SEARCHES = 8
+KEPT_SEARCHES = 12
 MANY = 20_000  # samples
 SERVED = ("image", "images", "audio")  # a video is only named
 _EXPORTED = ("choices", "epoch")  # in addition to question and answer, if a sample has them
@@ -83,20 +83,42 @@ class Store:
         """The rows of a page, and the number of rows in the whole table."""
         if not run.scores:  # the run has just started
             return [], 0
-        matches = self._searched(run, query) if query.reads_texts else None
-        where = all_of(of_scores(run, query))
-        if not where.text and not query.sort:
-            if matches is not None:
-                return matches[query.offset : query.offset + size].tolist(), len(matches)
-            if run.is_whole:
-                return list(range(run.committed)[query.offset : query.offset + size]), run.committed
+        matches = self.matches(run, query) if query.is_filtered else None
+        total = run.committed if matches is None else len(matches)
+        if not query.sort and matches is not None:
+            return matches[query.offset : query.offset + size].tolist(), total
+        if not query.sort and run.is_whole:
+            return list(range(total)[query.offset : query.offset + size]), total
         with self._database.session() as session:
-            source = _among(session, _scores(session, run), matches)
-            total = run.committed if matches is None else len(matches)
-            if where.text:
-                counted = f"select count(*) from {source.text} {where.text}"
-                total = session.execute(counted, source.values + where.values).fetchone()[0]
+            # Conditions on scores are faster to check again than to look up.
+            where = Sql("") if query.reads_texts else all_of(of_scores(run, query))
+            source = _among(session, _scores(session, run), matches if query.reads_texts else None)
             return _window(session, source, where, query, size, total), total
+
+    def matches(self, run: ViewedRun, query: SampleQuery) -> Rows:
+        """The rows that match all filters, ascending; cached for the next page."""
+        return self._cached((run.identity, query.filters), lambda: self._matching(run, query))
+
+    def _matching(self, run: ViewedRun, query: SampleQuery) -> Rows:
+        texts = self._searched(run, query) if query.reads_texts else None
+        where = all_of(of_scores(run, query))
+        if texts is not None and not where.text:
+            return texts
+        with self._database.session() as session:
+            scores = _rows_where(session, _scores(session, run), where)
+        return scores if texts is None else np.intersect1d(scores, texts, assume_unique=True)
+
+    def _cached(self, key: Any, find: Callable[[], Rows]) -> Rows:
+        with self._lock:
+            if key in self._searches:
+                self._searches.move_to_end(key)
+                return self._searches[key]
+        rows = find()
+        with self._lock:
+            self._searches[key] = rows
+            while len(self._searches) > KEPT_SEARCHES:
+                self._searches.popitem(last=False)
+        return rows
 
     @contextmanager
     def scored(
@@ -106,22 +128,15 @@ class Store:
 
         The run must have committed parts. Without `load`, scores that are not in memory are read from the files.
         """
-        query = query or SampleQuery()
-        matches = self._searched(run, query) if query.reads_texts else None
-        where = all_of(of_scores(run, query))
+        matches = None if query is None or not query.is_filtered else self.matches(run, query)
         with self._database.session() as session:
-            source = _among(session, _scores(session, run, load=load), matches)
-            if where.text:
-                source = Sql(f"(select * from {source.text} {where.text})", source.values + where.values)
-            yield session, source
+            yield session, _among(session, _scores(session, run, load=load), matches)
 
     def _searched(self, run: ViewedRun, query: SampleQuery) -> Rows:
-        """The rows whose texts match, in order; cached for the next page."""
-        key = (run.identity, query.text, query.field, query.metadata)
-        with self._lock:
-            if key in self._searches:
-                self._searches.move_to_end(key)
-                return self._searches[key]
+        """The rows whose texts match, in order; cached, since a range often changes while a search stays."""
+        return self._cached((run.identity, query.text, query.field, query.metadata), lambda: self._search(run, query))
+
+    def _search(self, run: ViewedRun, query: SampleQuery) -> Rows:
         with self._database.session() as session:
             matches = [
                 _rows_where(session, source, all_of(conditions))
@@ -131,12 +146,7 @@ class Store:
                 )
                 if conditions
             ]
-        rows = matches[0] if len(matches) == 1 else np.intersect1d(matches[0], matches[1], assume_unique=True)
-        with self._lock:
-            self._searches[key] = rows
-            while len(self._searches) > KEPT_SEARCHES:
-                self._searches.popitem(last=False)
-        return rows
+        return matches[0] if len(matches) == 1 else np.intersect1d(matches[0], matches[1], assume_unique=True)
 
     def samples(self, run: ViewedRun, rows: Sequence[int]) -> list[Row]:
         """Scores, statuses and texts of the given rows, in this order."""
@@ -194,17 +204,16 @@ class Store:
         """All rows of the table for an export: row, id, the given sample fields, scores, statuses."""
         if not run.scores:
             return
-        matches = self._searched(run, query) if query.reads_texts else None
-        where = all_of(of_scores(run, query))
+        matches = self.matches(run, query) if query.is_filtered else None
         names = [f"s.{quoted(name)}" for name in (*run.score_names, *_statuses(run))]
         columns = ", ".join(["row", "s.id", *(f"t.{quoted(name)}" for name in fields), *names])
         texts = parquet(run.samples().values())
         with self._database.session(seconds=None) as session:
             scores = _among(session, _scores(session, run), matches)
-            narrow = f"(select * from {scores.text} {where.text}) s"
+            narrow = f"(select * from {scores.text}) s"
             limit = "" if most is None else f"limit {int(most)}"
             statement = f"select {columns} from {narrow} join {texts.text} t using (row) {order(query)} {limit}"
-            session.execute(statement, scores.values + where.values + texts.values)
+            session.execute(statement, scores.values + texts.values)
             yield from session.rows()
 
     # two runs
