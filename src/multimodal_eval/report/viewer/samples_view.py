@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -81,7 +82,7 @@ def samples_view(
         filters,
         _advice(store, run, filters) if query.is_filtered and not page.total else [],
         *_ranges(histograms, run, query),
-        _with_chosen(value_lists.of(run), query),
+        with_chosen(value_lists.of(run), query),
         _columns(run, query),
         _card_metrics(run, query),
     )
@@ -111,12 +112,24 @@ def _ranges(histograms: Histograms, run: ViewedRun, query: SampleQuery) -> tuple
     return sorted(limits, key=lambda range_: range_.chart is None), are_ready
 
 
-def _with_chosen(lists: list[ValueList] | None, query: SampleQuery) -> list[ValueList] | None:
-    """Add the chosen keys that have no list, so that they stay in the form."""
+def with_chosen(lists: list[ValueList] | None, query: SampleQuery) -> list[ValueList] | None:
+    """Add the chosen keys and values that no sample has, so that they stay in the form."""
     if lists is None:
         return None
+    chosen = dict(query.metadata)
     known = {values.key for values in lists}
-    return [*lists, *(ValueList(key, (), len(values)) for key, values in query.metadata if key not in known)]
+    absent = [ValueList(key, tuple((value, 0) for value in values), len(values)) for key, values in query.metadata]
+    return [
+        *(_with_values(values, chosen.get(values.key, ())) for values in lists),
+        *(values for values in absent if values.key not in known),
+    ]
+
+
+def _with_values(values: ValueList, chosen: Sequence[str]) -> ValueList:
+    missing = [(value, 0) for value in chosen if value not in dict(values.values)]
+    if not missing or not values.is_complete:  # an incomplete list has a text field for each of them
+        return values
+    return ValueList(values.key, (*values.values, *missing), values.distinct + len(missing))
 
 
 def _columns(run: ViewedRun, query: SampleQuery) -> list[str]:
