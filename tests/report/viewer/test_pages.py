@@ -164,7 +164,7 @@ def test_a_sample_page_shows_all_fields_and_scores(browser: TestClient):
     for expected in (
         "What is in image 5?",
         "the <mark",
-        'mark class="match-2"',
+        'mark class="shared"',
         "silence.wav",
         "blue.png",
         "cider_d",

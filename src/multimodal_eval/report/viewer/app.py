@@ -21,12 +21,15 @@ from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import templates
+from multimodal_eval.report.viewer.active_filters import status_label
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
+from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages, status_of
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.value_lists import ValueLists
 
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.
@@ -35,6 +38,10 @@ ASSETS = {
     "logo.svg": (_HERE.parent / "assets", "image/svg+xml"),
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "charts.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "brush.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
@@ -50,7 +57,9 @@ def create_app(
     """
     templates = _templates()
     runs = RunsFolder(folder)
-    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache(), tuple(media_roots))
+    store = Store(runs.root)
+    cached = ComparisonCache(), Histograms(store), ValueLists(store)
+    pages = Pages(runs, store, compare, templates, *cached, tuple(media_roots))
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)
@@ -105,6 +114,8 @@ def _templates() -> Environment:
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
+        "status_label": status_label,
+        "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }
     environment.globals |= {"dash": DASH}

@@ -25,6 +25,7 @@ from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.run_list import STATES
 from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
@@ -34,11 +35,17 @@ from multimodal_eval.report.viewer.sample_page import (
     inputs_of,
     listed,
     media_of,
-    metadata_keys,
     metric_of,
     other_fields_of,
 )
-from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES, SampleQuery, read_query, whole_number
+from multimodal_eval.report.viewer.sample_query import (
+    PAGE,
+    SampleQuery,
+    may_repeat,
+    read_query,
+    whole_number,
+)
+from multimodal_eval.report.viewer.samples_view import SWAPPED, samples_view
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import (
     comparison_table,
@@ -47,19 +54,21 @@ from multimodal_eval.report.viewer.tables import (
     scores_table,
     slices_table,
 )
+from multimodal_eval.report.viewer.value_lists import ValueLists
 
 Compare = Callable[[Sequence[Run]], RunComparison]
 
 MOST_COMPARED = 8
 KEPT_COMPARISONS = 16
+CACHED = 600  # seconds that a browser keeps an image
 IMAGE_SIZE = 1_600  # pixels of the longer side
-THUMBNAIL_SIZE = 96
+SIZES = {"small": 96, "middle": 320}  # of thumbnails and cards, by parameter
 
 
 def refuse_repeated(request: Request) -> list[tuple[str, str]]:
-    """The query parameters; only `run` may be repeated."""
+    """The query parameters; only `run` and the values of metadata may be repeated."""
     parameters = request.query_params.multi_items()
-    names = [name for name, _ in parameters if name != "run"]
+    names = [name for name, _ in parameters if name != "run" and not may_repeat(name)]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"`{name[:100]}` is given twice")
@@ -75,6 +84,8 @@ class Pages:
     compare: Compare
     templates: Environment
     comparisons: ComparisonCache
+    histograms: Histograms
+    value_lists: ValueLists
     media_roots: tuple[Path, ...] = ()
 
     def _page(self, template: str, **content: Any) -> Response:
@@ -119,20 +130,14 @@ class Pages:
     # samples
 
     def samples(self, request: Request) -> Response:
-        """A page of the table of samples."""
+        """A page of samples, as a table or a gallery."""
         run = self._run(request)
         query = read_query(refuse_repeated(request), run.score_names)
-        page = self.store.page(run, query)
-        return self._page(
-            "samples.html",
-            run=run,
-            query=query,
-            page=page,
-            size=PAGE,
-            statuses=STATUSES,
-            searched_fields=SEARCHED,
-            keys=metadata_keys(self.store.metadata_examples(run)),
-        )
+        view = samples_view(self.store, self.histograms, self.value_lists, run, query)
+        response = self._page("samples.html", view=view, run=run, query=query, size=PAGE, swapped=SWAPPED)
+        if "hx-request" in request.headers:
+            response.headers["hx-push-url"] = view.link(query)  # without the empty fields of the form
+        return response
 
     def samples_export(self, request: Request) -> Response:
         """The table of samples as a file: every row that matches the search and the filters, in order."""
@@ -154,7 +159,7 @@ class Pages:
         query = read_query([pair for pair in parameters if pair[0] != "offset"], run.score_names)
         row = whole_number(dict(parameters), "row")
         sample, scores = self.store.sample(run, row)
-        before, after = self._neighbours(run, query, dict(parameters))
+        at, total, before, after = self._neighbours(run, query, dict(parameters))
         texts = [text for name in REFERENCES for text in listed(sample[name])]
         media, more_images = media_of(sample)
         outcome = run.outcome_of(row)
@@ -174,21 +179,25 @@ class Pages:
             media=media,
             more_images=more_images,
             query=query,
+            at=at,
+            total=total,
             before=before,
             after=after,
         )
 
     def _neighbours(
         self, run: ViewedRun, query: SampleQuery, parameters: Mapping[str, str]
-    ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """The previous and the next sample of the table that the user came from, each with its position and row."""
+    ) -> tuple[int, int | None, tuple[int, int] | None, tuple[int, int] | None]:
+        """Where the sample is in the table that the user came from: its position, the number of samples, the previous
+        and the next sample, each with its position and row."""
         if "at" not in parameters:
-            return None, None
+            return 0, None, None, None
         position = whole_number(parameters, "at")
         first = max(position - 1, 0)
-        rows, _ = self.store.rows(run, query.at(first), 3 if position else 2)
+        rows, total = self.store.rows(run, query.at(first), 3 if position else 2)
         around = dict(enumerate(rows, first))
-        return tuple((at, around[at]) if at in around and at >= 0 else None for at in (position - 1, position + 1))  # type: ignore[return-value]
+        before, after = ((at, around[at]) if at in around else None for at in (position - 1, position + 1))
+        return position, total if position < total else None, before, after
 
     def media(self, request: Request) -> Response:
         """A re-encoded image of a sample, or its audio. URLs are never fetched."""
@@ -200,9 +209,9 @@ class Pages:
             raise MediaError(f"the sample has no such {kind}")
         policy = media_policy(run.folder, run.info, self.media_roots)
         if kind != "audio":
-            size = THUMBNAIL_SIZE if "small" in parameters else IMAGE_SIZE
+            size = next((SIZES[name] for name in SIZES if name in parameters), IMAGE_SIZE)
             media_type, content = image_file(source, policy, size)
-            return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=60"})
+            return Response(content, media_type=media_type, headers={"cache-control": f"private, max-age={CACHED}"})
         media_type, content = audio_file(source, policy)
         return _ranged(content, media_type, request.headers.get("range"))
 
