@@ -207,3 +207,25 @@ def test_right_of_the_line_the_second_run_is_better(direction: str):
     assert [bounded.zero, row.low, row.at, row.high] == pytest.approx(expected)
     assert (bounded.is_share, free.is_share) == (True, False)
     assert [tick.label for tick in free.ticks] == ["0", "2", "4"]
+
+
+def test_means_and_wins_are_shown_before_the_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("multimodal_eval.report.viewer.comparison_pages.COMPARED_AT_ONCE", 10)
+    browser = client(folder)
+    text = browser.get("/compare?run=echo&run=foxtrot").text
+    rows = {
+        name: re.sub(r"<[^>]+>|\s+", " ", row)
+        for name, row in re.findall(r"number=(\w+)\"><bdi>\w+</bdi></a></th>(.*?)</tr>", text, re.DOTALL)
+    }
+    # All nine answers of echo are right ("a cat"), all of foxtrot share one of two words.
+    assert set(rows) == {"rouge_l", "wer"}
+    assert re.findall(r"[-+\d.]+", rows["rouge_l"]) == ["9", "1.0000", "0.5000", "-0.5000", "0", "0", "9"]
+    assert re.findall(r"[-+\d.]+", rows["wer"]) == [
+        "9",
+        "0.0000",
+        "0.5000",
+        "+0.5000",
+        "0",
+        "0",
+        "9",
+    ]  # lower is better

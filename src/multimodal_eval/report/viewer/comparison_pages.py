@@ -25,6 +25,7 @@ from multimodal_eval.report.viewer.pair_query import (
     shared_metrics,
 )
 from multimodal_eval.report.viewer.pair_store import PairStore
+from multimodal_eval.report.viewer.preview import preview
 from multimodal_eval.report.viewer.run_choice import RunChoices
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES
@@ -65,7 +66,8 @@ class ComparisonPages:
             return self._choice("/compare", names, runs, most=MOST_COMPARED)
         content: dict[str, Any] = {"runs": runs, "shared": shared_metrics(runs), "address": address_of(runs)}
         if not self.comparisons.has(runs) and sum(run.committed for run in runs) > COMPARED_AT_ONCE:
-            return self._page("compare.html", **content, comparison=None)
+            rows = preview(self.pair_store, runs[0], runs[1]) if len(runs) == 2 else []
+            return self._page("compare.html", **content, comparison=None, preview=rows)
         try:
             return self._page("compare.html", **content, **self._compared(runs))
         except MultimodalEvalError as refusal:

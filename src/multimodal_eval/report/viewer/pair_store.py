@@ -76,12 +76,12 @@ class PairStore:
     """Queries on the samples of two runs."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._aligned: dict[Any, bool] = {}
 
     def page(self, query: PairQuery, size: int = PAGE) -> PairPage:
         """A page of pairs with the texts of both samples."""
-        with self._store.database.session() as session:
+        with self.store.database.session() as session:
             source = self.pairs(session, query)
             counts = _counts(session, source)
             total = counts.of(query.outcome)
@@ -90,8 +90,8 @@ class PairStore:
 
     def _with_texts(self, query: PairQuery, pairs: Sequence[tuple[Any, ...]]) -> list[Pair]:
         rows_a, rows_b = [a for a, *_ in pairs], [b for _, b, *_ in pairs]
-        left = {row["row"]: row for row in self._store.samples(query.first, rows_a)}
-        right = {row["row"]: row for row in self._store.samples(query.second, rows_b)}
+        left = {row["row"]: row for row in self.store.samples(query.first, rows_a)}
+        right = {row["row"]: row for row in self.store.samples(query.second, rows_b)}
         return [
             Pair(
                 left[a],
@@ -108,7 +108,7 @@ class PairStore:
 
     def every(self, query: PairQuery, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         """All pairs for an export: id, first score, second score, difference."""
-        with self._store.database.session(seconds=None) as session:
+        with self.store.database.session(seconds=None) as session:
             source = self.pairs(session, query)
             limit = "" if most is None else f"limit {int(most)}"
             where = _of_outcome(query)
@@ -118,14 +118,10 @@ class PairStore:
     def pairs(self, session: Session, query: PairQuery, extra: Sequence[str] = (), *, outcome: bool = False) -> Sql:
         """Both runs joined by id, with all filters; that of the outcome only if asked for.
 
-        Columns: rows a and b, id, scores x and y, difference d, gain g. If the ids are in the same order, a positional
-        join is faster. `extra` are further expressions on the tables l and r.
+        Columns: rows a and b, id, scores x and y, difference d, gain g. `extra` are further expressions on the tables
+        l and r.
         """
-        first, second = query.runs
-        left, right = (self._store.scores(session, run) for run in query.runs)
-        by = "join {} r on l.id = r.id"
-        if not left.values and not right.values and self._is_aligned(session, first, second, left, right):
-            by = "positional join {} r"
+        joined = self.joined(session, *query.runs)
         x, y = (f"{side}.{quoted(query.metric)}" for side in "lr")
         difference = _number(f"{y} - {x}")
         gain = _number(f"{x} - {y}") if query.lower_is_better else difference
@@ -133,19 +129,30 @@ class PairStore:
             ["l.row a", "r.row b", "l.id id", f"{x} x", f"{y} y", f"{difference} d", f"{gain} g", *extra]
         )
         where = all_of([*_limits(query), *_status(query), *self._matching(session, query)])
-        values = left.values + right.values + where.values
-        pairs = f"(select {columns} from {left.text} l {by.format(right.text)} {where.text})"
-        return Sql(f"(select * from {pairs} {_of_outcome(query)})" if outcome and query.outcome else pairs, values)
+        pairs = f"(select {columns} from {joined.text} {where.text})"
+        text = f"(select * from {pairs} {_of_outcome(query)})" if outcome and query.outcome else pairs
+        return Sql(text, joined.values + where.values)
+
+    def joined(self, session: Session, first: ViewedRun, second: ViewedRun) -> Sql:
+        """The scores of two runs as tables l and r, joined by id.
+
+        If the ids are in the same order, a positional join is faster.
+        """
+        left, right = (self.store.scores(session, run) for run in (first, second))
+        by = "join {} r on l.id = r.id"
+        if not left.values and not right.values and self._is_aligned(session, first, second, left, right):
+            by = "positional join {} r"
+        return Sql(f"{left.text} l {by.format(right.text)}", left.values + right.values)
 
     def _matching(self, session: Session, query: PairQuery) -> Iterator[Sql]:
         """The pairs that a search or a metadata filter finds. Answers are searched in both runs."""
-        rows = self._store.matching(query.first, query.common)
+        rows = self.store.matching(query.first, query.common)
         if rows is None:
             return
         session.register("matches_first", pa.table({"row": rows}))
         condition = "l.row in (select row from matches_first)"
         if query.common.text and query.common.field == "answer":
-            others = self._store.matching(query.second, query.common)
+            others = self.store.matching(query.second, query.common)
             session.register("matches_second", pa.table({"row": others}))
             condition = f"({condition} or r.row in (select row from matches_second))"
         yield Sql(condition)
