@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,13 +12,11 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.composite_parts import composite_parts
 from multimodal_eval.analysis.crosswalk import crosswalk_if_any
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.remarks import warnings
@@ -47,19 +43,9 @@ from multimodal_eval.report.viewer.sample_query import (
 )
 from multimodal_eval.report.viewer.samples_view import SWAPPED, samples_view
 from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.tables import (
-    comparison_table,
-    download,
-    runs_table,
-    scores_table,
-    slices_table,
-)
+from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
 from multimodal_eval.report.viewer.value_lists import ValueLists
 
-Compare = Callable[[Sequence[Run]], RunComparison]
-
-MOST_COMPARED = 8
-KEPT_COMPARISONS = 16
 CACHED = 600  # seconds that a browser keeps an image
 IMAGE_SIZE = 1_600  # pixels of the longer side
 SIZES = {"small": 96, "middle": 320}  # of thumbnails and cards, by parameter
@@ -81,9 +67,7 @@ class Pages:
 
     folder: RunsFolder
     store: Store
-    compare: Compare
     templates: Environment
-    comparisons: ComparisonCache
     histograms: Histograms
     value_lists: ValueLists
     media_roots: tuple[Path, ...] = ()
@@ -224,104 +208,11 @@ class Pages:
             return Response(status_code=204, headers={"HX-Refresh": "true"})
         return self._page("progress_bar.html", run=run, progress=run.progress())
 
-    # several runs
-
-    def comparison(self, request: Request) -> Response:
-        """Runs side by side."""
-        runs = self._compared(request)
-        return self._page("compare.html", runs=runs, shared=_shared(runs), address=_names(runs))
-
-    def comparison_numbers(self, request: Request) -> Response:
-        """The scores of several runs with paired differences. It is slow, so the page loads it separately."""
-        runs = self._compared(request)
-        return self._page("compare_scores.html", runs=runs, comparison=self.comparisons.of(runs, self.compare))
-
-    def comparison_export(self, request: Request) -> Response:
-        """The differences as a file."""
-        runs = self._compared(request)
-        comparison = self.comparisons.of(runs, self.compare)
-        return download(request, "comparison", lambda most: comparison_table(comparison, [run.name for run in runs]))
-
-    def pairs(self, request: Request) -> Response:
-        """The samples of two runs, sorted by the difference in a metric."""
-        first, second, metric, descending, offset = self._pair(request)
-        page = self.store.pairs(first, second, metric, descending=descending, offset=offset)
-        runs = [first, second]
-        return self._page(
-            "pairs.html",
-            first=first,
-            second=second,
-            metric=metric,
-            metrics=_shared(runs),
-            descending=descending,
-            lower=metric in first.run.entries and first.run.entries[metric].direction == "lower",
-            page=page,
-            size=PAGE,
-            address=_names(runs),
-        )
-
-    def pairs_export(self, request: Request) -> Response:
-        """The samples of two runs as a file."""
-        first, second, metric, descending, _ = self._pair(request)
-        headers = ["id", f"{metric} of {first.name}", f"{metric} of {second.name}", "difference"]
-
-        def table(most: int | None) -> Table:
-            return Table(headers, self.store.every_pair(first, second, metric, descending=descending, most=most))
-
-        return download(request, "pairs", table)
-
-    def _pair(self, request: Request) -> tuple[ViewedRun, ViewedRun, str, bool, int]:
-        runs = self._compared(request)
-        if len(runs) != 2:
-            raise ConfigError(f"samples are compared between exactly two runs. Got {len(runs)} instead")
-        parameters = dict(refuse_repeated(request))
-        shared = _shared(runs)
-        metric = parameters.get("number") or (shared[0] if shared else "")
-        if metric not in shared:
-            raise UnknownNameError("metric in both runs", metric[:100], shared)
-        return runs[0], runs[1], metric, parameters.get("desc") == "1", whole_number(parameters, "offset")
-
-    def _compared(self, request: Request) -> list[ViewedRun]:
-        names = list(dict.fromkeys(name for key, name in refuse_repeated(request) if key == "run"))
-        if not 2 <= len(names) <= MOST_COMPARED:
-            raise ConfigError(f"select two to {MOST_COMPARED} runs to compare. Got {len(names)} instead")
-        runs = [self.folder.open(name) for name in names]
-        for run in runs:
-            if not run.is_done:
-                raise RunFolderError(f"the run {run.name} is not finished")
-        return runs
-
-
-class ComparisonCache:
-    """A cache of the latest comparisons."""
-
-    def __init__(self) -> None:
-        self._comparisons: OrderedDict[Any, RunComparison] = OrderedDict()
-        self._lock = Lock()
-
-    def of(self, runs: Sequence[ViewedRun], compare: Compare) -> RunComparison:
-        """The comparison of these runs. Comparisons run one at a time, since each takes all cores."""
-        with self._lock:
-            key = tuple(run.identity for run in runs)
-            if key not in self._comparisons:
-                self._comparisons[key] = compare([run.run for run in runs])
-                while len(self._comparisons) > KEPT_COMPARISONS:
-                    self._comparisons.popitem(last=False)
-            return self._comparisons[key]
-
 
 def _lint(run: ViewedRun) -> list[Finding]:
     """The stored lint findings. The run is not linted here, which would read all of it."""
     stored = run.folder.read_lint()
     return [] if stored is None else stored.findings
-
-
-def _shared(runs: Sequence[ViewedRun]) -> list[str]:
-    return [name for name in runs[0].score_names if all(name in run.score_names for run in runs)]
-
-
-def _names(runs: Sequence[ViewedRun]) -> str:
-    return urlencode([("run", run.name) for run in runs])
 
 
 def _ranged(content: bytes, media_type: str, requested: str | None) -> Response:

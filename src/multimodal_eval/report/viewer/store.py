@@ -1,4 +1,4 @@
-"""Query the samples of runs: pages, single samples, and pairs of two runs.
+"""Query the samples of runs: pages, single samples, whole tables. `pair_store` has the pairs of two runs.
 
 Scores are in scores/, texts in samples/. The narrow score columns decide which rows a page shows; the texts of these
 rows are then read from the parts that contain them. A search reads all texts of the searched columns and caches the
@@ -52,13 +52,27 @@ class Store:
     def __init__(self, root: Path) -> None:
         self._database = Database(root)
         self._searches: OrderedDict[Any, Rows] = OrderedDict()
-        self._aligned: dict[Any, bool] = {}
         self._preloaded: set[Any] = set()
         self._lock = Lock()
 
     def close(self) -> None:
         """Free the memory."""
         self._database.close()
+
+    # for queries of other modules
+
+    @property
+    def database(self) -> Database:
+        """The database with the cached tables."""
+        return self._database
+
+    def scores(self, session: Session, run: ViewedRun) -> Sql:
+        """The rows, ids, scores and statuses of a run."""
+        return _scores(session, run)
+
+    def matching(self, run: ViewedRun, query: SampleQuery) -> Rows | None:
+        """The rows whose texts match the query; None if it does not depend on texts."""
+        return self._searched(run, query) if query.reads_texts else None
 
     # pages
 
@@ -216,56 +230,6 @@ class Store:
             session.execute(statement, scores.values + texts.values)
             yield from session.rows()
 
-    # two runs
-
-    def pairs(
-        self, first: ViewedRun, second: ViewedRun, metric: str, *, descending: bool, offset: int, size: int = PAGE
-    ) -> Page:
-        """The samples of two runs, sorted by the second score minus the first."""
-        with self._database.session() as session:
-            source = self._joined(session, first, second, metric)
-            total = session.execute(f"select count(*) from {source.text}", source.values).fetchone()[0]
-            page = f"{_by_difference(descending)} limit {int(size)} offset {int(offset)}"
-            session.execute(f"select a, b, x, y, d from {source.text} {page}", source.values)
-            pairs = session.fetchall()
-        left = {row["row"]: row for row in self.samples(first, [row for row, *_ in pairs])}
-        right = {row["row"]: row for row in self.samples(second, [row for _, row, *_ in pairs])}
-        joined = [
-            {"first": left[a], "second": right[b], "id": left[a]["id"], "a": x, "b": y, "difference": d}
-            for a, b, x, y, d in pairs
-        ]
-        return Page(joined, total, offset)
-
-    def every_pair(
-        self, first: ViewedRun, second: ViewedRun, metric: str, *, descending: bool, most: int | None = None
-    ) -> Iterator[tuple[Any, ...]]:
-        """All pairs for an export: id, first score, second score, difference."""
-        with self._database.session(seconds=None) as session:
-            source = self._joined(session, first, second, metric)
-            limit = "" if most is None else f"limit {int(most)}"
-            statement = f"select id, x, y, d from {source.text} {_by_difference(descending)} {limit}"
-            session.execute(statement, source.values)
-            yield from session.rows()
-
-    def _joined(self, session: Session, first: ViewedRun, second: ViewedRun, metric: str) -> Sql:
-        """Both runs joined by id. If the ids are in the same order, a positional join is faster."""
-        name = quoted(metric)
-        left, right = _scores(session, first), _scores(session, second)
-        by = "join {} r using (id)"
-        if not left.values and not right.values and self._is_aligned(session, first, second, left, right):
-            by = "positional join {} r"
-        chosen = f"l.row a, r.row b, l.id id, l.{name} x, r.{name} y, r.{name} - l.{name} d"
-        return Sql(f"(select {chosen} from {left.text} l {by.format(right.text)})", left.values + right.values)
-
-    def _is_aligned(self, session: Session, first: ViewedRun, second: ViewedRun, left: Sql, right: Sql) -> bool:
-        pair = (first.identity, second.identity)
-        if pair not in self._aligned:
-            mismatch = (
-                f"select 1 from {left.text} l positional join {right.text} r where l.id is distinct from r.id limit 1"
-            )
-            self._aligned[pair] = session.execute(mismatch).fetchone() is None
-        return self._aligned[pair]
-
 
 def _texts(run: ViewedRun) -> dict[str, str]:
     """The SQL expressions of the samples table, by name. Run folders of older versions have fewer columns."""
@@ -364,7 +328,3 @@ def _window(session: Session, source: Sql, where: Sql, query: SampleQuery, size:
     session.execute(statement, source.values + where.values)
     rows = [row for (row,) in session.fetchall()]
     return rows[::-1] if reverse else rows
-
-
-def _by_difference(descending: bool) -> str:
-    return f"order by d {'desc' if descending else 'asc'} nulls last, a"

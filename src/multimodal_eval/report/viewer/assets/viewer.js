@@ -13,7 +13,7 @@
     if (all.length === 0) return;
     const at = all.indexOf(document.activeElement.closest("[data-line]"));
     const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
-    const link = all[next].querySelector("a[href]") || linkOf(all[next]);
+    const link = all[next].querySelector('a[href]:not([tabindex="-1"])') || linkOf(all[next]);
     if (link) link.focus();
   }
 
