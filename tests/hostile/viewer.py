@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from tests.hostile.campaign import FaultError, campaign, shared
 from tests.hostile.mutations import TEXTS as ODD_TEXTS
-from tests.report.hostile import TEXTS, hostile_run
+from tests.report.hostile import TEXTS, hostile_progress, hostile_run
 from tests.report.test_hostile_texts import TAGS, Elements
 from tests.report.viewer.viewed import client, make_runs, raw_get, samples
 
@@ -62,7 +62,10 @@ SQL = (
 )
 CODE = ("Parser Error", "Binder Error", "Catalog Error", "Conversion Error", "Traceback", "Invalid Input Error")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-ROUTES = ("/run/", "/samples/", "/sample/", "/media/", "/progress/", "/export/run.json/", "/export/samples.csv/")
+ROUTES = (
+    *("/run/", "/samples/", "/sample/", "/media/", "/progress/", "/export/run.json/", "/export/samples.csv/"),
+    *("/histograms/", "/slices/", "/spread/", "/report/"),
+)
 STEPS = (
     "..",
     "%2e%2e",
@@ -88,6 +91,7 @@ def site() -> tuple[TestClient, Path]:
         folder.mkdir(parents=True)
         make_runs(folder)
         hostile_run(folder / "hostile")
+        hostile_progress(folder)
         outside = folder.parent / "outside"
         shutil.copytree(folder / "alba", outside)
         text = (outside / "results.json").read_text(encoding="utf-8")
@@ -131,6 +135,7 @@ def attack_filters(random: Random, folder: Path) -> str | None:
             f"view={name}",
             f"min.rouge_l=0&max.{name}=1&sort=bleu",
             f"sort={name}",
+            f"metric={name}&sort=score.{name}",
             f"status={name}",
             f"in={name}&q=a",
             f"min.{name}=0",
@@ -140,7 +145,7 @@ def attack_filters(random: Random, folder: Path) -> str | None:
             f"row={name}",
         )
     )
-    route = random.choice(("/samples/alba", "/sample/alba", "/export/samples.csv/alba", "/pairs", "/"))
+    route = random.choice(("/samples/alba", "/sample/alba", "/export/samples.csv/alba", "/pairs", "/", "/spread/alba"))
     both = "run=alba&run=boreas&" if route == "/pairs" else ""
     status, _ = request(folder, f"{route}?{both}{parameters}")
     return f"status {status}"
@@ -223,6 +228,11 @@ def attack_elements(random: Random, folder: Path) -> str | None:
             f"/samples/hostile?view={code}",
             f"/run/{code}",
             f"/?q={code}&task={code}&state={code}",
+            f"/?metric={code}&metric=rouge_l&sort=score.{code}&offset={code}",
+            f"/?metric={code}",
+            f"/histograms/{code}",
+            f"/slices/{code}",
+            random.choice(("/histograms/hostile", "/slices/hostile", "/run/live", "/run/stopped")),
             f"/samples/hostile?sort={code}",
             f"/samples/hostile?min.{code}=1",
             f"/sample/hostile?row={random.randrange(60)}&q={code}",
@@ -263,6 +273,7 @@ def attack_cells(random: Random, folder: Path) -> str | None:
             f"/export/samples.csv/hostile?sort=meteor&offset={random.randrange(5)}",
             "/export/run.csv/hostile",
             "/export/run.csv/hostile?table=slices",
+            f"/runs.csv?metric={code}",
             "/runs.csv",
             "/compare/numbers.csv?run=alba&run=boreas",
             f"/pairs.csv?run=alba&run=boreas&metric={random.choice(('rouge_l', 'bleu', 'cider_d'))}",

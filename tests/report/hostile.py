@@ -15,6 +15,7 @@ from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.records import RUN_FORMAT, LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Box, Sample
 from multimodal_eval.core.score import Score
+from multimodal_eval.data.runs.progress_file import ProgressRecord, write_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_table
@@ -170,6 +171,32 @@ def hostile_run(folder: Path) -> Run:
     stored.write_classification(_classification(texts))
     stored.write_judges(_judges(texts))
     return Run(folder)
+
+
+def hostile_progress(folder: Path) -> None:
+    """A run in progress with these texts in everything that its process records."""
+    info = msgspec.convert(
+        {
+            "format": RUN_FORMAT,
+            "source": None,
+            "state": "reading",  # before there are signatures
+            "created": ALL,
+            "versions": {},
+            "task": ALL,
+            "metrics": PAYLOADS,
+            "unavailable": {},
+            "seed": 0,
+            "config": {},
+            "parts": [4],
+        },
+        RunInfo,
+    )
+    notes = [text[:400] for text in TEXTS]
+    record = {"stage": ALL, "done": 1, "total": 4, "started": 1.0, "advanced": 2.0, "notes": notes}
+    record |= {"host": ALL, "pid": 1, "ended": None}
+    for name, changes in (("live", {}), ("stopped", {"ended": ALL})):
+        stored = RunFolder.create(folder / name, info)
+        write_progress(stored, msgspec.convert({**record, **changes}, ProgressRecord))
 
 
 def _exchange(text: Any) -> Exchange:

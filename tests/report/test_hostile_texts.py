@@ -8,10 +8,19 @@ from urllib.parse import quote
 
 import pytest
 
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import report_html
 from multimodal_eval.report.plain_text import LONGEST, visible
 from multimodal_eval.report.viewer.app import ASSETS
-from tests.report.hostile import ALL, PAYLOADS, TEXTS, hostile_comparison, hostile_run, hostile_sensitivity
+from tests.report.hostile import (
+    ALL,
+    PAYLOADS,
+    TEXTS,
+    hostile_comparison,
+    hostile_progress,
+    hostile_run,
+    hostile_sensitivity,
+)
 from tests.report.viewer.viewed import client
 from tests.report.visits import DESKTOP, PHONE, served
 
@@ -110,6 +119,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evil.parent.mkdir(parents=True)
     for folder in (parent / "hostile", evil):
         hostile_run(folder)
+    hostile_progress(parent)
     return parent
 
 
@@ -117,6 +127,14 @@ def addresses() -> list[str]:
     """Every page of the run, every sample, and every text as a parameter."""
     evil = quote(EVIL, safe="/")
     pages = ["/", f"/run/{evil}", f"/samples/{evil}", f"/sample/{evil}?row=1", f"/pairs?run=hostile&run={evil}"]
+    pages += [
+        "/run/live",
+        "/run/stopped",
+        "/histograms/hostile",
+        "/slices/hostile",
+        f"/slices/{evil}",
+        f"/histograms/{evil}",
+    ]
     pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
     pages += ["/samples/hostile?view=gallery", f"/samples/{evil}?view=gallery&sort=meteor&min.meteor=0.1"]
     pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))]
@@ -131,6 +149,8 @@ def addresses() -> list[str]:
         pages += [f"/samples/hostile?q={code}&meta={code}&value=x"]
         pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
         pages += [f"/run/{quote(text, safe='')}", f"/?q={quote(text)}"]
+        pages += [f"/?metric={quote(text)}&task={quote(text)}&state={quote(text)}", f"/?sort=score.{quote(text)}"]
+        pages += [f"/{route}/{quote(text, safe='')}" for route in ("histograms", "slices", "report")]
     return pages
 
 
@@ -145,6 +165,20 @@ def test_no_text_becomes_an_element(hostile):
     assert browser.get(f"/run/{quote(EVIL, safe='/')}").status_code == 200
 
 
+def test_no_text_becomes_an_element_of_a_fragment(hostile):
+    browser = client(hostile)
+    names = [*Run(hostile / "hostile").entries, *(text[:400] for text in TEXTS)]
+    fragments = ["/progress/live", "/progress/stopped"]
+    for run in ("hostile", quote(EVIL, safe="/")):
+        fragments += [f"/spread/{run}?metric={quote(name)}" for name in names]
+    for address in fragments:
+        response = browser.get(address)
+        assert response.status_code == 200, address
+        elements = Elements(response.text)
+        assert elements.tags <= TAGS, (address, elements.tags - TAGS)
+        assert (elements.bad, elements.scripts) == ([], 0), address
+
+
 def test_no_text_is_executed_in_the_viewer(visit, hostile):
     evil = quote(EVIL, safe="/")
     with served(hostile) as address:
@@ -152,6 +186,12 @@ def test_no_text_is_executed_in_the_viewer(visit, hostile):
         for path in (
             "/",
             "/run/hostile",
+            "/run/live",
+            "/run/stopped",
+            "/report/hostile",
+            f"/report/{evil}",
+            "/histograms/hostile",
+            "/slices/hostile",
             "/samples/hostile",
             "/samples/hostile?view=gallery",
             f"/samples/hostile?meta.dialogue_type={quote(ALL[:400])}&min.meteor=2&q={quote(TEXTS[0])}",

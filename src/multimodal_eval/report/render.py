@@ -41,7 +41,7 @@ def render(content: Content, version: str) -> str:
     return page.render(
         content=content,
         version=version,
-        policy=_policy(),
+        policy=policy(),
         style=Markup(_style()),
         icon=icon(),
         scripts=[Markup(asset(name)) for name in _SCRIPTS],
@@ -70,7 +70,7 @@ def json_for_script(content: Any) -> Markup:
     return Markup(text.translate(_ESCAPED))
 
 
-def _policy() -> str:
+def policy() -> str:
     """The content security policy: only our own scripts and styles may run, and nothing may be loaded."""
     scripts = " ".join(_hash(asset(name)) for name in _SCRIPTS)
     styles = f"{_hash(_style())} {_hash(_PLOT_STYLE)}"

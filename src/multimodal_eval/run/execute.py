@@ -40,6 +40,7 @@ from multimodal_eval.run.nothing_scored import refuse_missing_fields, refuse_uns
 from multimodal_eval.run.parallel import ReadInput, read_in_parallel
 from multimodal_eval.run.part import OpenPart, States, Stored, Worker
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.recorded_progress import recorded
 from multimodal_eval.run.sample_checks import refuse_bad_samples
 from multimodal_eval.run.signatures import signatures
 from multimodal_eval.run.sums import TreeSum
@@ -69,9 +70,10 @@ def start(
     with (
         RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
         discarded_if_refused(folder),
+        recorded(folder, progress) as report,
     ):
         remember(folder, info)
-        _read_and_score(Worker(plan, folder), arranged(source, plan), executor or _local(), progress, generation)
+        _read_and_score(Worker(plan, folder), arranged(source, plan), executor or _local(), report, generation)
     return folder
 
 
@@ -97,20 +99,21 @@ def continue_run(
     folder.clear_temporary()
     info = folder.read_info()
     source = arranged_again(source, plan, info)
-    if info.state == "reading":
-        worker.isolates = has_died(folder)
-        opened = source()
-        if opened is None:
-            raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
-        folder.clear_samples()
-        _read_and_score(worker, opened, executor, progress, generation)
-        return
-    info = repair(worker, info, source, executor, progress)
-    if info.state in ("generating", "generated", "judging"):
-        _generate_and_score(worker, info, executor, progress, generation)
-    else:
-        refuse_changed(worker, info)
-        finish(worker, info, executor, progress)
+    with recorded(folder, progress) as report:
+        if info.state == "reading":
+            worker.isolates = has_died(folder)
+            opened = source()
+            if opened is None:
+                raise RunFolderError(f"{folder.label} was interrupted before its samples were stored. Start a new run")
+            folder.clear_samples()
+            _read_and_score(worker, opened, executor, report, generation)
+            return
+        info = repair(worker, info, source, executor, report)
+        if info.state in ("generating", "generated", "judging"):
+            _generate_and_score(worker, info, executor, report, generation)
+        else:
+            refuse_changed(worker, info)
+            finish(worker, info, executor, report)
 
 
 def _read_and_score(

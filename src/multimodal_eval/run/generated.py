@@ -35,6 +35,7 @@ from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.recorded_progress import recorded
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
 from multimodal_eval.run.task_files import with_task
 
@@ -189,7 +190,8 @@ def score_generated(
         refuse_missing_fields(execute.planned_for(worker, info), folder, info)
         rewrite(folder, stored, info)
         refused = foreign_judges(folder, stored, plan.config) - plan.chosen
-        execute.score_answers(worker, info, executor, report, refused)
+        with recorded(folder, report) as recording:
+            execute.score_answers(worker, info, executor, recording, refused)
     return Run(folder)
 
 

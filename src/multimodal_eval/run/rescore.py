@@ -40,6 +40,7 @@ from multimodal_eval.run.opening import opened_again, place, removed_on_failure
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.recorded_progress import recorded
 from multimodal_eval.run.repair import repair
 from multimodal_eval.run.signatures import stored_signature
 
@@ -188,6 +189,13 @@ def continue_carrying(
     old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool = False
 ) -> None:
     """Continue a run that reuses scores of another, from the state of its folder."""
+    with recorded(folder, progress) as report:
+        _continue_carrying(old, plan, folder, executor, report, accept_open=accept_open)
+
+
+def _continue_carrying(
+    old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool
+) -> None:
     reusable = _reusable(old, plan)
     info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
     if info.state in ("judging", "scoring", "done"):  # scored parts are kept if something is refused

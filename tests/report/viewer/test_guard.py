@@ -30,6 +30,7 @@ def pages(name: str) -> list[str]:
     """Every address that contains the name of a run."""
     return [
         *(f"/{kind}/{name}" for kind in ("run", "samples", "sample", "media", "progress")),
+        *(f"/{kind}/{name}" for kind in ("histograms", "slices", "report", "spread")),
         f"/export/run.csv/{name}",
         f"/export/samples.csv/{name}",
         f"/compare?run={name}&run=alba",
@@ -115,6 +116,8 @@ def test_nothing_outside_the_folder_is_shown(browser: TestClient, folder: Path, 
 
 @pytest.mark.parametrize("name", ["samples-linked", "scores-linked", "part-linked"])
 def test_files_of_a_run_that_link_outside_are_not_read(browser: TestClient, name: str):
+    for kind in ("histograms", "slices", "report", "run", "spread"):
+        assert browser.get(f"/{kind}/{name}?metric=bleu").status_code == 404, kind
     for address in (f"/samples/{name}", f"/sample/{name}?row=0", f"/media/{name}?row=0", f"/export/samples.csv/{name}"):
         assert browser.get(address).status_code == 404, address
 

@@ -76,6 +76,31 @@ def _has_value(chunk: Any) -> bool:
     return statistics is None or not statistics.has_null_count or statistics.null_count < chunk.num_values
 
 
+def id_range(path: Path) -> tuple[str, str] | None:
+    """The least and the greatest id of a file, from the statistics in its footer; None if they are unknown."""
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(path)
+        ends = [_ends(metadata.row_group(index), "id") for index in range(metadata.num_row_groups)]
+        known = [pair for pair in ends if pair is not None]
+        return (min(low for low, _ in known), max(high for _, high in known)) if known == ends and ends else None
+    except _UNREADABLE:
+        return None
+
+
+def _ends(group: Any, column: str) -> tuple[str, str] | None:
+    """The least and the greatest text of a column in a row group."""
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if chunk.path_in_schema == column:
+            statistics = chunk.statistics
+            if statistics is None or not statistics.has_min_max:
+                return None
+            return str(statistics.min), str(statistics.max)
+    return None
+
+
 @contextmanager
 def faults_named(damaged: Callable[[str], DamagedFileError]) -> Iterator[None]:
     """Convert what Arrow raises for a file that is not valid to the error of `damaged`."""

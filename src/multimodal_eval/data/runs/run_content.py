@@ -17,6 +17,7 @@ classification.json          classes, confusions and annotators, if the composit
 human.json                   human labels of the answers, if they come from a file; otherwise the samples have them
 judges.json                  flips, length, agreement and calibration of the judges
 scores.jsonl                 the scores as JSON lines, if a command has written them
+progress.json                what the process that works on the run is doing; removed when the run ends well
 checksums/                   the checksums of files that are not in the manifest yet
 scratch/                     intermediate files of the workers; removed when the run is finished
 replaced.partial/            the run that this one replaces; put back if the new input is refused
@@ -33,7 +34,7 @@ SCRATCH = "scratch"
 REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {
     *("run.json", "samples", "answers", "exchanges", "verdicts", "state", "scores", "results.json", "lint.json"),
-    *("report.html", "classification.json", "judges.json", "human.json", "scores.jsonl"),
+    *("report.html", "classification.json", "judges.json", "human.json", "scores.jsonl", "progress.json"),
     *(checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from multimodal_eval import __version__
 from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
@@ -30,6 +32,9 @@ from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import Pages, status_of
 from multimodal_eval.report.viewer.pair_store import PairStore
 from multimodal_eval.report.viewer.run_choice import RunChoices
+from multimodal_eval.report.viewer.run_pages import RunPages
+from multimodal_eval.report.viewer.run_reports import RunReports
+from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.scatter_pages import ScatterPages
@@ -49,6 +54,7 @@ ASSETS = {
     "brush.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "compare.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "scatter.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "runs.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "brush2d.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
@@ -66,8 +72,10 @@ def create_app(
     templates = _templates()
     runs = RunsFolder(folder)
     store = Store(runs.root)
-    values = ValueLists(store)
-    pages = Pages(runs, store, templates, Histograms(store), values, tuple(media_roots))
+    values, histograms = ValueLists(store), Histograms(store)
+    pages = Pages(runs, store, templates, histograms, values, tuple(media_roots))
+    reports = RunReports(__version__, tuple(media_roots))
+    run_pages = RunPages(runs, histograms, templates, Summaries(runs), reports)
     pairs = PairStore(store)
     compared = ComparisonPages(runs, store, pairs, templates, ComparisonCache(compare), RunChoices(runs, store), values)
     scatter = ScatterPages(compared, store, pairs)
@@ -78,8 +86,9 @@ def create_app(
         return HTMLResponse(page, code)
 
     routes = [
-        Route("/", pages.runs),
-        Route("/runs.{format}", pages.runs_export),
+        Route("/", run_pages.runs),
+        Route("/runs.{format}", run_pages.runs_export),
+        Route("/spread/{name:path}", run_pages.spread),
         Route("/assets/{file}", _asset),
         Route("/favicon.ico", lambda request: Response(status_code=204)),
         Route("/compare", compared.comparison),
@@ -89,12 +98,15 @@ def create_app(
         Route("/pairs.{format}", compared.pairs_export),
         Route("/scatter", scatter.of_pair),
         Route("/scatter/{name:path}", scatter.of_run),
-        Route("/run/{name:path}", pages.run),
+        Route("/run/{name:path}", run_pages.run),
+        Route("/histograms/{name:path}", run_pages.histogram_page),
+        Route("/slices/{name:path}", run_pages.slice_page),
+        Route("/report/{name:path}", run_pages.report),
+        Route("/progress/{name:path}", run_pages.progress),
+        Route("/export/run.{format}/{name:path}", run_pages.run_export),
         Route("/samples/{name:path}", pages.samples),
         Route("/sample/{name:path}", pages.sample),
         Route("/media/{name:path}", pages.media),
-        Route("/progress/{name:path}", pages.progress),
-        Route("/export/run.{format}/{name:path}", pages.run_export),
         Route("/export/samples.{format}/{name:path}", pages.samples_export),
     ]
     handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
@@ -128,11 +140,17 @@ def _templates() -> Environment:
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
         "status_label": status_label,
+        "spread_id": spread_id,
         "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }
     environment.globals |= {"dash": DASH}
     return environment
+
+
+def spread_id(run: str, metric: str) -> str:
+    """The id of an element with a metric's spread in the list of runs; no part of a name is in it."""
+    return f"spread-{sha256(msgspec.json.encode((run, metric))).hexdigest()[:16]}"
 
 
 def brief(text: str, longest: int = 160) -> Markup:

@@ -45,7 +45,8 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS]
+                given = {name for name, _ in message["headers"]}  # a report has a stricter policy of its own
+                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in given)]
             await send(message)
 
         await respond(scope, receive, with_headers)

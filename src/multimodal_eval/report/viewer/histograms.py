@@ -23,7 +23,7 @@ from multimodal_eval.report.viewer.sample_query import SampleQuery
 from multimodal_eval.report.viewer.store import Store
 
 BINS = 40  # at most; the width of a bin is a round number
-KEPT = 512  # histograms
+KEPT = 4_096  # histograms
 _STEPS = (1, 2, 2.5, 5, 10)
 _UNSCORED = 255  # the code of the bin of samples without a value
 _TOLERANCE = 1e-9  # of a bin: a value at an edge is in the bin above, whatever the rounding
@@ -55,6 +55,16 @@ class Histogram:
         """The ends of the bin with the most samples."""
         at = self.counts.index(max(self.counts))
         return self.edges[at], self.edges[at + 1]
+
+    def window(self, bounds: Bounds) -> str:
+        """The view box of the bars: the range of the metric, so that several runs can be compared, or their own."""
+        low, high = bounds
+        own = f"0 0 {len(self.counts)} 100"
+        if low is None or high is None or self.logarithmic or not low <= self.edges[0] or not self.edges[-1] <= high:
+            return own
+        unit = (self.edges[-1] - self.edges[0]) / len(self.counts)
+        left, width = (low - self.edges[0]) / unit, (high - low) / unit
+        return f"{left:.6g} 0 {width:.6g} 100" if math.isfinite(left) and 0 < width < math.inf else own
 
     def bars(self, counts: Sequence[int], height: float = 100) -> str:
         """The outline of the bars as the data of an SVG path: bins are 1 wide, the highest bar is `height` high.
@@ -141,6 +151,11 @@ class Histograms:
         return {
             name: replace(total, matching=tuple(counts[name][: len(total.counts)])) for name, total in totals.items()
         }
+
+    def known(self, identity: object, metric: str) -> Histogram | None:
+        """The histogram of all samples, if it has been counted; `identity` is that of the run."""
+        with self._lock:
+            return self._cached.get((identity, metric))
 
     def are_ready(self, run: ViewedRun, metrics: Iterable[str]) -> bool:
         """Whether the counts are in memory. If not, they are counted in the background, after the scores are loaded."""

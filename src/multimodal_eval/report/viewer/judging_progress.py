@@ -20,13 +20,19 @@ class Judged(NamedTuple):
     parts: int
 
 
-def judged(folder: RunFolder, info: RunInfo) -> Judged:
-    """What all metrics with a judge have done: metrics are judged one after the other."""
-    return min((_judged(folder, info, metric) for metric in info.judging), default=Judged(0, 0))
+def judged(folder: RunFolder, info: RunInfo, *, with_journal: bool = True) -> Judged:
+    """What all metrics with a judge have done: metrics are judged one after the other.
+
+    Without the journal, only what is in committed parts.
+    """
+    done = (_judged(folder, info, metric, with_journal=with_journal) for metric in info.judging)
+    return min(done, default=Judged(0, 0))
 
 
-def _judged(folder: RunFolder, info: RunInfo, metric: str) -> Judged:
+def _judged(folder: RunFolder, info: RunInfo, metric: str, *, with_journal: bool) -> Judged:
     parts = VerdictParts(folder, metric, info.parts)
+    if not with_journal:
+        return Judged(parts.done, len(info.parts) - len(parts.left))
     known = {
         (record.row, record.place)
         for record in records_of(Journal(folder.path / journal_of(metric)))

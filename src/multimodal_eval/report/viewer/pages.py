@@ -6,24 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multimodal_eval.analysis.composite_parts import composite_parts
-from multimodal_eval.analysis.crosswalk import crosswalk_if_any
-from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
-from multimodal_eval.core.records import Finding
-from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError
 from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
-from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.exports import Table
 from multimodal_eval.report.viewer.histograms import Histograms
-from multimodal_eval.report.viewer.run_list import STATES
-from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
     REFERENCES,
@@ -43,7 +35,7 @@ from multimodal_eval.report.viewer.sample_query import (
 )
 from multimodal_eval.report.viewer.samples_view import SWAPPED, samples_view
 from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
+from multimodal_eval.report.viewer.tables import download
 from multimodal_eval.report.viewer.value_lists import ValueLists
 
 CACHED = 600  # seconds that a browser keeps an image
@@ -51,10 +43,10 @@ IMAGE_SIZE = 1_600  # pixels of the longer side
 SIZES = {"small": 96, "middle": 320}  # of thumbnails and cards, by parameter
 
 
-def refuse_repeated(request: Request) -> list[tuple[str, str]]:
-    """The query parameters; only `run` and the values of metadata may be repeated."""
+def refuse_repeated(request: Request, *lists: str) -> list[tuple[str, str]]:
+    """The query parameters; only `run`, the values of metadata, and those that are named as lists, may be repeated."""
     parameters = request.query_params.multi_items()
-    names = [name for name, _ in parameters if name != "run" and not may_repeat(name)]
+    names = [name for name, _ in parameters if name not in ("run", *lists) and not may_repeat(name)]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"`{name[:100]}` is given twice")
@@ -77,39 +69,6 @@ class Pages:
 
     def _run(self, request: Request) -> ViewedRun:
         return self.folder.open(request.path_params["name"])
-
-    # the list of runs
-
-    def runs(self, request: Request) -> Response:
-        """All runs of the folder."""
-        listing = listed_runs(self.folder, dict(refuse_repeated(request)))
-        return self._page("runs.html", listing=listing, states=STATES, address=urlencode(listing.parameters()))
-
-    def runs_export(self, request: Request) -> Response:
-        """The list as a file."""
-        listing = listed_runs(self.folder, dict(refuse_repeated(request)))
-        return download(request, "runs", lambda most: runs_table(listing))
-
-    # one run
-
-    def run(self, request: Request) -> Response:
-        """Scores, warnings, signatures and slices of a finished run, or the progress of a run."""
-        run = self._run(request)
-        if not run.is_done:
-            return self._page("progress.html", run=run, progress=run.progress(), generation=run.generation)
-        content = {"results": run.run.outcome, "warnings": warnings(run.run), "lint": _lint(run)}
-        content["crosswalk"], content["generation"] = crosswalk_if_any(run.run), run.generation
-        content["judges"] = run.judges
-        return self._page("run.html", run=run, fields=FIELDS, composite=composite_parts(run.run), **content)
-
-    def run_export(self, request: Request) -> Response:
-        """The scores, or the slices, as a file."""
-        run = self._run(request)
-        table = dict(refuse_repeated(request)).get("table", "numbers")
-        tables = {"numbers": scores_table, "slices": slices_table}
-        if table not in tables:
-            raise UnknownNameError("table", table[:100], tables)
-        return download(request, f"{run.name}-{table}", lambda most: tables[table](run.run))
 
     # samples
 
@@ -198,21 +157,6 @@ class Pages:
             return Response(content, media_type=media_type, headers={"cache-control": f"private, max-age={CACHED}"})
         media_type, content = audio_file(source, policy)
         return _ranged(content, media_type, request.headers.get("range"))
-
-    # progress
-
-    def progress(self, request: Request) -> Response:
-        """The progress of a run, for a page that polls it. When the run is done, the page reloads."""
-        run = self._run(request)
-        if run.is_done:
-            return Response(status_code=204, headers={"HX-Refresh": "true"})
-        return self._page("progress_bar.html", run=run, progress=run.progress())
-
-
-def _lint(run: ViewedRun) -> list[Finding]:
-    """The stored lint findings. The run is not linted here, which would read all of it."""
-    stored = run.folder.read_lint()
-    return [] if stored is None else stored.findings
 
 
 def _ranged(content: bytes, media_type: str, requested: str | None) -> Response:

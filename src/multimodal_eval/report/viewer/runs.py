@@ -24,12 +24,15 @@ from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.folders import run_folders
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, part_name
+from multimodal_eval.data.runs.progress_file import FILE as PROGRESS
+from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import is_content
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
 from multimodal_eval.report.judges import JudgeView, judge_views
 from multimodal_eval.report.viewer.judging_progress import judged
+from multimodal_eval.report.viewer.run_progress import Counted, Progress, progress_of
 from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
@@ -37,22 +40,6 @@ _PART = re.compile(r"part-(\d{5,})\.parquet")
 
 class NoSuchRunError(MultimodalEvalError):
     """The folder has no run or row with that name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a run."""
-
-    state: str
-    done: int  # samples
-    total: int | None  # None while the input is being read
-    parts: int
-    planned: int | None
-
-    @property
-    def share(self) -> float | None:
-        """The share of the samples that are done."""
-        return self.done / self.total if self.total else None
 
 
 @dataclass(frozen=True)
@@ -130,6 +117,14 @@ class ViewedRun:
     def _refuse_outside(self, path: Path) -> None:
         if not path.resolve().is_relative_to(self.root):
             raise NoSuchRunError(f"{path.name} of the run {self.name} points outside the folder")
+
+    def refuse_links_outside(self) -> None:
+        """Refuse a run with a link, at any depth, that leads out of the viewed folder."""
+        for place, folders, files in os.walk(self.folder.path):
+            for name in (*folders, *files):
+                path = Path(place, name)
+                if path.is_symlink():
+                    self._refuse_outside(path)
 
     @cached_property
     def _answered(self) -> dict[int, Path]:
@@ -252,15 +247,25 @@ class ViewedRun:
 
     def progress(self) -> Progress:
         """The progress of the run."""
+        return progress_of(self)
+
+    def recorded_progress(self) -> ProgressRecord | None:
+        """What the process that works on the run has recorded."""
+        self._refuse_outside(self.folder.path / PROGRESS)
+        return read_progress(self.folder)
+
+    def counted(self, *, with_journal: bool = True) -> Counted:
+        """What the files say. A journal has what is not committed yet; reading a large one takes time."""
         if not self.sizes:
-            return Progress(self.state, 0, None, len(self._texts), None)
+            return Counted(0, None, len(self._texts), None)
+        total, planned = sum(self.sizes), len(self.sizes)
         if self.state in ("generating", "generated"):
-            answered = sum(self.sizes[number] for number in self._answered) + self._journaled
-            return Progress(self.state, answered, sum(self.sizes), len(self._answered), len(self.sizes))
+            answered = sum(self.sizes[number] for number in self._answered)
+            return Counted(answered + (self._journaled if with_journal else 0), total, len(self._answered), planned)
         if self.state == "judging":
-            done = judged(self.folder, self._info_of_own_files())
-            return Progress(self.state, done.rows, sum(self.sizes), done.parts, len(self.sizes))
-        return Progress(self.state, self.committed, sum(self.sizes), len(self.scores), len(self.sizes))
+            done = judged(self.folder, self._info_of_own_files(), with_journal=with_journal)
+            return Counted(done.rows, total, done.parts, planned)
+        return Counted(self.committed, total, len(self.scores), planned)
 
     def _info_of_own_files(self) -> RunInfo:
         """The description, after refusing verdicts whose links lead out of the folder."""
@@ -278,11 +283,14 @@ class RunsFolder:
         self.root = path.resolve()
         self.is_run = (self.root / "run.json").is_file()
 
+    def paths(self) -> dict[str, Path]:
+        """The folders of the current runs by name."""
+        names = [self.root.name] if self.is_run else [name for name, _ in run_folders(self.root) if _is_text(name)]
+        return {name: path for name in names if (path := self._path(name)) is not None}
+
     def names(self) -> list[str]:
         """The names of the current runs."""
-        if self.is_run:
-            return [self.root.name]
-        return [name for name, _ in run_folders(self.root) if _is_text(name) and self._path(name) is not None]
+        return list(self.paths())
 
     def open(self, name: str) -> ViewedRun:
         """One run by name."""

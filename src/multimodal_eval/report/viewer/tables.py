@@ -15,6 +15,7 @@ from multimodal_eval.core.display import number
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, score_cells
 from multimodal_eval.report.viewer.run_list import RunList
+from multimodal_eval.report.viewer.run_summaries import ListedRun
 from multimodal_eval.report.viewer.runs import NoSuchRunError
 
 _SCORE_HEADERS = ("score", "stderr", "low", "high", "n_scored", "n_total")
@@ -45,13 +46,23 @@ def _blocks(pieces: Iterator[str]) -> Iterator[str]:
 
 
 def runs_table(listing: RunList) -> Table:
-    """The list of runs."""
+    """The list of runs: the headline of each run, then every shown metric with its interval."""
+    metrics = list(dict.fromkeys(column.name for group in listing.groups for column in group.columns))
     headers = ["run", "task", "state", "created", "samples", "headline", "score", "low", "high"]
+    headers += [header for name in metrics for header in (name, f"{name} low", f"{name} high")]
     rows = [
-        [row.name, row.task, row.state, row.created, row.samples, row.metric, row.value, row.low, row.high]
-        for row in listing.rows
+        [
+            *(run.name, run.task, run.state, run.created, run.samples, run.headline),
+            *(cell for name in (run.headline, *metrics) for cell in _listed_cells(run, name)),
+        ]
+        for run in listing.rows
     ]
     return Table(headers, rows)
+
+
+def _listed_cells(run: ListedRun, metric: str | None) -> list[Cell]:
+    score = None if metric is None else run.scores.get(metric)
+    return [None] * 3 if score is None else [score.value, score.low, score.high]
 
 
 def scores_table(run: Run) -> Table:

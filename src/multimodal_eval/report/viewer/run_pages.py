@@ -1,0 +1,157 @@
+"""The list of runs, the page of a run, its progress and its report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.analysis.crosswalk import crosswalk_if_any
+from multimodal_eval.core.errors import RunFolderError, UnknownNameError
+from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.viewer.histograms import Histograms
+from multimodal_eval.report.viewer.pages import refuse_repeated
+from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, listed
+from multimodal_eval.report.viewer.run_reports import MOST_SAMPLES, RunReports, report_headers
+from multimodal_eval.report.viewer.run_slices import SliceCache, stored_maps
+from multimodal_eval.report.viewer.run_summaries import Summaries
+from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
+from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
+from multimodal_eval.report.viewer.warning_groups import warning_groups
+
+__all__ = ["RunPages"]
+
+AT_ONCE = 20_000  # samples of a run whose page has its histograms; the page of a larger run requests them
+MOST_SLICED = 100_000  # samples of a run that is sliced by columns that were not asked for: about a second
+MOST_SPREADS = 40  # metrics of one request
+
+
+@dataclass(frozen=True)
+class RunPages:
+    """The request handlers for whole runs."""
+
+    folder: RunsFolder
+    histograms: Histograms
+    templates: Environment
+    summaries: Summaries
+    reports: RunReports
+    slices: SliceCache = field(default_factory=SliceCache)
+
+    def _page(self, template: str, **content: Any) -> Response:
+        return HTMLResponse(self.templates.get_template(template).render(folder=self.folder, **content))
+
+    def _run(self, request: Request) -> ViewedRun:
+        return self.folder.open(request.path_params["name"])
+
+    def _done(self, request: Request) -> ViewedRun:
+        run = self._run(request)
+        if not run.is_done:
+            raise RunFolderError(f"the run {run.name} is not finished")
+        return run
+
+    # the list
+
+    def runs(self, request: Request) -> Response:
+        """All runs of the folder as a matrix of runs and metrics."""
+        listing = self._listing(request)
+        return self._page(
+            "runs.html",
+            listing=listing,
+            states=STATES,
+            columns=COLUMNS,
+            score=SCORE,
+            size=PAGE,
+            address=urlencode(listing.page(listing.offset)),
+            known=self.histograms.known,
+        )
+
+    def runs_export(self, request: Request) -> Response:
+        """The list as a file."""
+        listing = self._listing(request, whole=True)
+        return download(request, "runs", lambda most: runs_table(listing))
+
+    def _listing(self, request: Request, *, whole: bool = False) -> RunList:
+        return listed(self.summaries.all(), refuse_repeated(request, "metric"), whole=whole)
+
+    def spread(self, request: Request) -> Response:
+        """Small histograms of the scores of a run, for its row in the list."""
+        run = self._done(request)
+        names = [value for name, value in refuse_repeated(request, "metric") if name == "metric"]
+        charts = self.histograms.of(run, names[:MOST_SPREADS])
+        return self._page("spread.html", run=run, names=list(charts), charts_of=charts)
+
+    # one run
+
+    def run(self, request: Request) -> Response:
+        """Scores, histograms, slices, warnings and signatures of a finished run, or the progress of a run."""
+        run = self._run(request)
+        if not run.is_done:
+            return self._page("progress.html", run=run, progress=run.progress(), generation=run.generation)
+        lint = run.folder.read_lint()  # the run is not linted here, which would read all of it
+        slices = self.slices.known(run)
+        return self._page(
+            "run.html",
+            run=run,
+            results=run.run.outcome,
+            composite=composite_parts(run.run),
+            crosswalk=crosswalk_if_any(run.run),
+            generation=run.generation,
+            judges=run.judges,
+            warnings=warning_groups(warnings(run.run), [] if lint is None else lint.findings),
+            charts=self.histograms.of(run, _drawn(run)) if run.committed <= AT_ONCE else None,
+            maps=stored_maps(run) if slices is None else slices,
+            more_slices=slices is None and run.committed <= MOST_SLICED,
+            has_report=run.committed <= MOST_SAMPLES,
+            fields=FIELDS,
+        )
+
+    def histogram_page(self, request: Request) -> Response:
+        """The histograms of all metrics of a run. Counting a large run takes a moment, so its page requests them."""
+        run = self._done(request)
+        return self._page("histograms.html", run=run, charts=self.histograms.of(run, _drawn(run)))
+
+    def slice_page(self, request: Request) -> Response:
+        """The slices of a run by the columns that it was asked for, and by others with few values."""
+        run = self._done(request)
+        if run.committed > MOST_SLICED:
+            raise RunFolderError(
+                f"the run {run.name} has more than {MOST_SLICED:,} samples. Slice it when it is scored: --by COLUMN"
+            )
+        return self._page("slices.html", run=run, results=run.run.outcome, maps=self.slices.of(run), fields=FIELDS)
+
+    def run_export(self, request: Request) -> Response:
+        """The scores, or the slices, as a file."""
+        run = self._run(request)
+        table = dict(refuse_repeated(request)).get("table", "numbers")
+        tables = {"numbers": scores_table, "slices": slices_table}
+        if table not in tables:
+            raise UnknownNameError("table", table[:100], tables)
+        return download(request, f"{run.name}-{table}", lambda most: tables[table](run.run))
+
+    def report(self, request: Request) -> Response:
+        """The report of a run, rendered again from its scores, under the policy of a report."""
+        run = self._done(request)
+        if run.committed > MOST_SAMPLES:
+            raise RunFolderError(
+                f"the run {run.name} has more than {MOST_SAMPLES:,} samples. Write its report with: "
+                f"mmeval report {run.folder.path} -o report.html"
+            )
+        return HTMLResponse(self.reports.of(run).encode("utf-8", "replace"), headers=report_headers())
+
+    def progress(self, request: Request) -> Response:
+        """The progress of a run, for a page that polls it. When the run is done, the page reloads."""
+        run = self._run(request)
+        if run.is_done:
+            return Response(status_code=204, headers={"HX-Refresh": "true"})
+        return self._page("progress_bar.html", run=run, progress=run.progress())
+
+
+def _drawn(run: ViewedRun) -> list[str]:
+    """The metrics with scores of samples, in the order of the table."""
+    return [name for name in run.run.entries if name in run.score_names]
