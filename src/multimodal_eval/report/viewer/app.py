@@ -23,16 +23,23 @@ from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import templates
+from multimodal_eval.report.viewer.active_filters import status_label
+from multimodal_eval.report.viewer.comparison_cache import Compare, ComparisonCache
+from multimodal_eval.report.viewer.comparison_pages import ComparisonPages
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.histograms import Histograms
-from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages, status_of
+from multimodal_eval.report.viewer.pages import Pages, status_of
+from multimodal_eval.report.viewer.pair_store import PairStore
+from multimodal_eval.report.viewer.run_choice import RunChoices
 from multimodal_eval.report.viewer.run_pages import RunPages
 from multimodal_eval.report.viewer.run_reports import RunReports
 from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
+from multimodal_eval.report.viewer.scatter_pages import ScatterPages
 from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.value_lists import ValueLists
 
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.
@@ -42,8 +49,14 @@ ASSETS = {
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "charts.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "brush.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "compare.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "scatter.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "runs.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "brush2d.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
 
@@ -59,9 +72,13 @@ def create_app(
     templates = _templates()
     runs = RunsFolder(folder)
     store = Store(runs.root)
-    pages = Pages(runs, store, compare, templates, ComparisonCache(), tuple(media_roots))
+    values, histograms = ValueLists(store), Histograms(store)
+    pages = Pages(runs, store, templates, histograms, values, tuple(media_roots))
     reports = RunReports(__version__, tuple(media_roots))
-    run_pages = RunPages(runs, Histograms(store), templates, Summaries(runs), reports)
+    run_pages = RunPages(runs, histograms, templates, Summaries(runs), reports)
+    pairs = PairStore(store)
+    compared = ComparisonPages(runs, store, pairs, templates, ComparisonCache(compare), RunChoices(runs, store), values)
+    scatter = ScatterPages(compared, store, pairs)
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)
@@ -74,11 +91,13 @@ def create_app(
         Route("/spread/{name:path}", run_pages.spread),
         Route("/assets/{file}", _asset),
         Route("/favicon.ico", lambda request: Response(status_code=204)),
-        Route("/compare", pages.comparison),
-        Route("/compare/numbers", pages.comparison_numbers),
-        Route("/compare/numbers.{format}", pages.comparison_export),
-        Route("/pairs", pages.pairs),
-        Route("/pairs.{format}", pages.pairs_export),
+        Route("/compare", compared.comparison),
+        Route("/compare/numbers", compared.comparison_numbers),
+        Route("/compare/numbers.{format}", compared.comparison_export),
+        Route("/pairs", compared.pairs),
+        Route("/pairs.{format}", compared.pairs_export),
+        Route("/scatter", scatter.of_pair),
+        Route("/scatter/{name:path}", scatter.of_run),
         Route("/run/{name:path}", run_pages.run),
         Route("/histograms/{name:path}", run_pages.histogram_page),
         Route("/slices/{name:path}", run_pages.slice_page),
@@ -120,6 +139,7 @@ def _templates() -> Environment:
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
+        "status_label": status_label,
         "spread_id": spread_id,
         "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),

@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, Thread
 
+from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.report.distributions import Bounds, is_logarithmic, limits
+from multimodal_eval.report.viewer.binned_scores import BinnedScores
 from multimodal_eval.report.viewer.database import Session, Sql, quoted
 from multimodal_eval.report.viewer.runs import ViewedRun
 from multimodal_eval.report.viewer.sample_query import SampleQuery
@@ -130,6 +133,8 @@ class Histograms:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._binned = BinnedScores(store)
+        self._counting: set[object] = set()
         self._cached: OrderedDict[tuple[object, str], Histogram | None] = OrderedDict()
         self._lock = Lock()
 
@@ -141,15 +146,35 @@ class Histograms:
         totals = self._totals(run, known)
         if query is None or not query.is_filtered or not totals:
             return totals
-        bins = {name: Bins(total.edges, total.logarithmic) for name, total in totals.items()}
-        with self._store.scored(run, query) as (session, source):
-            counts = _counted(session, source, bins)
-        return {name: replace(total, matching=counts[name][0]) for name, total in totals.items()}
+        codes = {name: Bins(total.edges, total.logarithmic).code(quoted(name)) for name, total in totals.items()}
+        counts = self._binned.counts(run, codes, self._store.matches(run, query))
+        return {
+            name: replace(total, matching=tuple(counts[name][: len(total.counts)])) for name, total in totals.items()
+        }
 
     def known(self, identity: object, metric: str) -> Histogram | None:
         """The histogram of all samples, if it has been counted; `identity` is that of the run."""
         with self._lock:
             return self._cached.get((identity, metric))
+
+    def are_ready(self, run: ViewedRun, metrics: Iterable[str]) -> bool:
+        """Whether the counts are in memory. If not, they are counted in the background, after the scores are loaded."""
+        names = list(metrics)
+        with self._lock:
+            missing = [name for name in names if (run.identity, name) not in self._cached]
+            is_counted = run.identity in self._counting
+            self._counting |= {run.identity} if missing else set()
+        if missing and not is_counted:
+            Thread(target=self._prepare, args=(run, names), daemon=True).start()
+        return not missing
+
+    def _prepare(self, run: ViewedRun, metrics: Sequence[str]) -> None:
+        try:
+            with suppress(MultimodalEvalError), self._store.scored(run):
+                self._totals(run, metrics)
+        finally:
+            with self._lock:
+                self._counting.discard(run.identity)
 
     def _totals(self, run: ViewedRun, metrics: Sequence[str]) -> dict[str, Histogram]:
         with self._lock:
