@@ -126,6 +126,9 @@ def requests() -> dict[str, list[str]]:
     return {
         "list of runs": ["/"] * 7,
         "page of a run": ["/run/first"] * 7,
+        "histograms of all metrics": ["/histograms/first"] * 7,
+        "spreads of a row of the list": [f"/spread/second?metric={name}" for name in METRICS[:7]],
+        "list, sorted by a metric": [f"/?sort=score.{name}&metric={name}" for name in METRICS[:7]],
         "samples, first page": ["/samples/first"] * 7,
         "samples, any page": [f"/samples/first?offset={offset}" for offset in deep],
         "sorted by a metric, first page": [f"/samples/first?sort={name}" for name in METRICS[:7]],

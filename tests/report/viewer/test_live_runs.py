@@ -68,7 +68,7 @@ def test_scoring_is_followed_on_every_engine(tmp_path: Path, kind: str):
         assert (runs / "live" / "progress.json").exists()
         gate.touch()
         assert process.wait(PATIENCE) == 0
-    wait_for(None, shown(runs, "/run/live"), "How the scores are spread")
+    wait_for(None, shown(runs, "/run/live"), "Histograms")
     assert not (runs / "live" / "progress.json").exists()
 
 
@@ -102,7 +102,7 @@ def test_a_model_that_is_asked_is_followed_with_its_failures(tmp_path: Path, kin
         wait_for(process, shown(runs, "/"), kind, "12 of 24", "HTTP 429")
         gate.is_open = True
         assert process.wait(PATIENCE) == 0
-    wait_for(None, shown(runs, "/run/live"), "How the scores are spread")
+    wait_for(None, shown(runs, "/run/live"), "Histograms")
 
 
 def test_a_killed_run_is_not_polled_and_says_so(tmp_path: Path):
