@@ -117,19 +117,19 @@ def _metric(runs: Sequence[ViewedRun], options: LabelOptions, judge: JudgeConfig
         return options.metric
     if options.metric is None and options.scale is not None:
         return None
-    names: list[str] = []
+    candidates: dict[str, None] = {}
     for run in runs:
-        chosen = None if options.metric is None else [options.metric]
-        names = calibrated_metrics(run.run, Labels(""), chosen)
+        names = calibrated_metrics(run.run, Labels(""), None if options.metric is None else [options.metric])
         if len(names) > 1:
             raise ConfigError(f"{run.name} has several judges. Name the metric: --metric {'|'.join(names)}")
-        for other in runs:
-            if names[0] not in other.run.metrics:
-                raise ConfigError(
-                    f"{run.name} and {other.name} have no shared metric to label. Name one with --metric, give a "
-                    f"--scale, or choose the runs: --label-run {run.name}"
-                )
-    return names[0]
+        candidates |= dict.fromkeys(names)
+    shared = [name for name in candidates if all(name in run.run.metrics for run in runs)]
+    if not shared:
+        raise ConfigError(
+            f"{_listed({run.name: '' for run in runs})} have no shared metric to label. Name one with --metric, give a "
+            f"--scale, or choose the runs: --label-run {runs[0].name}"
+        )
+    return shared[0]
 
 
 def _scale(runs: Sequence[ViewedRun], options: LabelOptions, metric: str | None) -> Scale:
@@ -149,6 +149,8 @@ def _instruction(runs: Sequence[ViewedRun], metric: str | None, scale: Scale) ->
         return judges[metric].question
     if scale is PAIRWISE:
         return "Which answer is better?"
+    if metric is not None and runs[0].run.entries[metric].direction == "lower":
+        raise ConfigError(f"lower values of {metric} are better. Say what annotators decide: --question TEXT")
     if [choice.value for choice in scale.choices] == ["yes", "no"]:
         return "Is this answer correct?"
     return "How good is this answer?"
