@@ -207,7 +207,7 @@ def test_options_that_do_not_fit(folder: Path, file: Path):
         server(folder, file, metric="bleu")
     with pytest.raises(UnknownNameError, match="parot"):
         server(folder, file, runs=("parot",))
-    with pytest.raises(ConfigError, match="--pairwise compares two runs. Got 1"):
+    with pytest.raises(ConfigError, match=r"--pairwise compares two runs\. Got 1"):
         server(folder, file, pairwise=True, runs=("owl",))
     with pytest.raises(ConfigError, match="no effect on comparisons"):
         server(folder, file, pairwise=True, scale="1-5")
@@ -247,7 +247,7 @@ def test_references_can_be_hidden(folder: Path, file: Path):
 def test_the_start_page_has_counts_and_agreement_but_no_run(folder: Path, file: Path):
     site = server(folder, file, metric="exact_match")
     ann, bob = Annotator(site, "ann"), Annotator(site, "bob")
-    for number in range(8):
+    for _ in range(8):
         for each in (ann, bob):
             each.next()
             each.send(label="yes" if "red" in each.answers[0] else "no")

@@ -108,9 +108,8 @@ def test_agree_reads_the_file_without_options(place: Path):
     assert report["units"]["total"] == len(units) == 19
     figures = {figure["name"]: figure["value"] for figure in report["figures"]}
     assert figures["Krippendorff's alpha (nominal)"] == pytest.approx(krippendorff_alpha(table, resamples=0).value)
-    assert report["pairs"][0]["kappa"]["value"] == pytest.approx(
-        cohen_kappa(table[:, 0], table[:, 1], resamples=0).value
-    )
+    kappa = cohen_kappa(table[:, 0], table[:, 1], resamples=0)
+    assert report["pairs"][0]["kappa"]["value"] == pytest.approx(kappa.value)
     twice = mmeval("agree", "labels.jsonl", "--unit", "id", "--annotator", "annotator", "--label", "label", code=1)
     assert "leave out --unit, --annotator and --label" in twice.stderr
 
@@ -208,7 +207,6 @@ def test_runs_of_the_same_name_are_told_apart(place: Path):
     }
     (result,) = calibrate([place / "runs" / "second" / "owl"], place / "labels.jsonl")
     assert (result.metrics["exact_match"].labels, result.metrics["exact_match"].human.value) == (3, 0)
-    both = calibrate(
-        [place / "runs" / "first" / "parrot", place / "runs" / "second" / "parrot"], place / "labels.jsonl"
-    )
+    parrots = [place / "runs" / group / "parrot" for group in ("first", "second")]
+    both = calibrate(parrots, place / "labels.jsonl")
     assert [each.metrics["exact_match"].labels for each in both] == [4, 4]
