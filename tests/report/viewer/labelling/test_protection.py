@@ -171,7 +171,7 @@ def test_the_size_and_the_form_of_a_body_are_limited(ann: Annotator, file: Path)
         return status
 
     assert sent(good + "&comment=" + "x" * MOST_BYTES) == 413
-    assert sent((good + "&comment=" + "x" * 3_000)) == 400  # longer than a comment may be
+    assert sent(good + "&comment=" + "x" * 3_000) == 400  # longer than a comment may be
     assert sent(good + "&label=4") == 400
     assert sent(good + "&file=/etc/passwd") == 400
     assert sent(good + "&path=../x.jsonl") == 400
