@@ -9,7 +9,7 @@ from multimodal_eval.report.charts.scale import Scale, Tick, nice_scale
 
 __all__ = ["Dot", "DotChart", "DotRow", "Panel", "Value", "dot_of", "panel"]
 
-_FIRST, _STEP = 9, 10  # pixels: the place of the first dot in a row, and the distance to the next one
+_FIRST, _STEP = 12, 11  # pixels: the place of the first dot in a row, and the distance to the next one
 SERIES = 6  # colours of runs
 
 

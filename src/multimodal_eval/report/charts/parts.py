@@ -12,7 +12,7 @@ from multimodal_eval.report.figures import estimate
 from multimodal_eval.report.one_run import OneRun
 
 if TYPE_CHECKING:
-    from multimodal_eval.analysis.sensitivity import Sensitivity
+    from multimodal_eval.analysis.sensitivity import PartWeight, Sensitivity
 
 __all__ = ["SliceCharts", "slice_charts", "weight_chart"]
 
@@ -31,13 +31,22 @@ def weight_chart(sensitivity: Sensitivity) -> DotChart | None:
     rows = []
     for name, short in shown.items():
         values = [
-            Value(part.effective, None, None, series(index), f"{short}, {label(run.run)}", ring=part.weight)
+            Value(_percent(part.effective), None, None, series(index), _title(part, run.run), 100 * part.weight)
             for index, run in enumerate(sensitivity.runs)
             for part in run.parts
             if part.part == name
         ]
         rows.append(ValueRow(short, values, []))
-    return DotChart([panel(rows, (None, None), with_origin=True, unit="%")], []) if rows else None
+    return DotChart([panel(rows, with_origin=True, unit=" %")], []) if rows else None
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _title(part: PartWeight, run: str) -> str:
+    effective = "–" if part.effective is None else f"{100 * part.effective:.1f} %"
+    return f"{label(part.part)}, {label(run)}: weight {100 * part.weight:.1f} %, effective weight {effective}"
 
 
 def slice_charts(runs: Sequence[OneRun], metrics: Sequence[str]) -> list[SliceCharts]:

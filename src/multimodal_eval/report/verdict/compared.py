@@ -27,6 +27,7 @@ def of_comparison(comparison: RunComparison, main: str) -> Iterator[Verdict]:
         return
     if len(comparison.runs) == 2:
         yield _which_of_two(metric, metric.pairs[0])
+        yield from _contradiction(metric.pairs[0])
         yield from _enough(metric, metric.pairs[0])
         yield from _agreement_of_two(comparison, metric)
     else:
@@ -63,6 +64,21 @@ def _which_of_two(metric: MetricComparison, pair: Pair) -> Verdict:
         f"No difference between {first} and {second} is shown on {name}: {second} minus {first} is "
         f"{difference}{_p(pair.p_value)}{people}; {scored}.",
     )
+
+
+def _contradiction(pair: Pair) -> Iterator[Verdict]:
+    """A test and an interval are different methods. With few or skewed samples, they may not say the same."""
+    if pair.low is None or pair.high is None or pair.p_value is None:
+        return
+    excludes_zero, is_shown = not pair.low <= 0 <= pair.high, pair.verdict in ("better", "worse")
+    if excludes_zero != is_shown:
+        test, interval = ("shows", "includes") if is_shown else ("does not show", "excludes")
+        yield Verdict(
+            "Do test and interval agree?",
+            f"No: the test {test} a difference, but the 95 % interval {interval} 0. The samples are few or their "
+            "scores are skewed, so the verdict is not firm.",
+            "warning",
+        )
 
 
 def _which_of_many(metric: MetricComparison, best: str, others: Sequence[Difference]) -> Verdict:

@@ -49,14 +49,15 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
         where = "" if len(runs) == 1 else " in every run"
         yield Verdict(question, f"Nothing: every metric has a score for every sample{where}.")
         return
-    if missing:
-        counts = [f"{found.count:,} of {found.total:,} samples in {label(name)}" for name, found in missing.items()]
-        answer = f"{'; '.join(counts) if len(runs) > 1 else counts[0].rpartition(' in ')[0]} on {label(main)}"
-    else:
-        answer = f"Nothing on {label(main)}"
+    several = len(runs) > 1
+    counts = [
+        f"{found.count:,} of {counted(found.total, 'sample')}{' of ' + label(name) if several else ''}"
+        for name, found in missing.items()
+    ]
+    answer = f"On {label(main)}, {' and '.join(counts) or 'nothing'}"
     most = max(others, key=lambda name: others[name]) if others else ""
     if most and others[most] > max((found.count for found in missing.values()), default=0):
-        answer += f"; most on {label(most)}, {counted(others[most], 'sample')}"
+        answer += f"; on {label(most)}, up to {counted(others[most], 'sample')}"
     effect = "" if comparison is None else _possible_effect(runs, main, comparison)
     tone: Tone = "warning" if "could" in effect else ""
     yield Verdict(question, f"{answer}{effect}.", tone)
@@ -79,7 +80,7 @@ def _possible_effect(runs: Sequence[OneRun], main: str, comparison: RunCompariso
         return ""
     sum_of_differences, largest = metric.samples * abs(metric.pairs[0].difference), metric.left_out * (high - low)
     if sum_of_differences > largest:
-        return "; whatever their scores were, the difference would keep its sign"
+        return "; whatever scores these had, the difference would keep its sign"
     return "; their scores could reverse the sign of the difference"
 
 
