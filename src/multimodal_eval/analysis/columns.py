@@ -111,7 +111,9 @@ def read_statistics(folder: RunFolder, parts: int, name: str) -> Statistics:
     return Statistics(values, scored, _stats_matrix(name, selected(table.column(f"{name}:stats"), scored)))
 
 
-def read_values(folder: RunFolder, parts: int, stored: Sequence[str], names: Sequence[str]) -> list[NDArray[np.float64]]:
+def read_values(
+    folder: RunFolder, parts: int, stored: Sequence[str], names: Sequence[str]
+) -> list[NDArray[np.float64]]:
     """The values of some metrics, NaN if unscored or not stored. All columns are read at once."""
     present = [name for name in names if name in stored]
     table = read_scores(folder, parts, ["id", *present])

@@ -25,7 +25,7 @@ class HarnessMean:
 
     @property
     def difference(self) -> float | None:
-        """The mean here minus the result of the harness; None if the harness does not report a mean of the same kind."""
+        """The mean here minus the result of the harness; None if that is not a mean of the same kind."""
         mean, stated = self.mean.mean, self.mean.stated
         if mean is None:
             return None
@@ -37,9 +37,9 @@ class HarnessMean:
 
 @dataclass(frozen=True)
 class ImportedScores:
-    """The scores of the harness that an imported run has."""
+    """The scores of the harness that an imported run, or a run over the samples of a log, has."""
 
-    info: ImportInfo
+    info: ImportInfo | None  # None if the run was not imported, but scored
     means: list[HarnessMean]
     beside: list[SideBySide]
 
@@ -50,11 +50,12 @@ class ImportedScores:
 
 
 def imported_scores(run: Run) -> ImportedScores | None:
-    """The scores of the harness; None if the run was not imported."""
-    if run.info.imported is None:
-        return None
+    """The scores of the harness; None if the run has none."""
     from multimodal_eval.analysis.harness_scores import harness_beside_ours
+
+    beside = harness_beside_ours(run)
+    if run.info.imported is None:
+        return ImportedScores(None, [], beside) if beside else None
     from multimodal_eval.run.import_log import own_means
 
-    means = [HarnessMean(mean, mean.explanation) for mean in own_means(run)]
-    return ImportedScores(run.info.imported, means, harness_beside_ours(run))
+    return ImportedScores(run.info.imported, [HarnessMean(mean, mean.explanation) for mean in own_means(run)], beside)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 
 from multimodal_eval.report.charts.dots import series
-from multimodal_eval.report.charts.scale import Scale, Tick, nice_scale
+from multimodal_eval.report.charts.scale import Scale, Tick, nice_scale, tick_label
 from multimodal_eval.report.distributions import Distribution
 
 __all__ = ["Bar", "Histogram", "Line", "histogram"]
@@ -60,7 +60,7 @@ def histogram(bins: Distribution) -> Histogram:
             Line(series(index), _outline(places, run, scale), _cumulated(places, counts))
             for index, (run, counts) in enumerate(zip(heights, bins.counts, strict=True))
         ],
-        _ticks(bins, places),
+        _ticks(bins),
         [Tick(tick.at, tick.label if is_single else f"{tick.label} %") for tick in scale.ticks],
         bins.logarithmic,
     )
@@ -98,7 +98,7 @@ def _cumulated(places: Sequence[float], counts: Sequence[int]) -> str:
     return "".join(points)
 
 
-def _ticks(bins: Distribution, places: Sequence[float]) -> list[Tick]:
+def _ticks(bins: Distribution) -> list[Tick]:
     """Round values on a linear scale; on a logarithmic one, every fifth edge."""
     low, high = bins.edges[0], bins.edges[-1]
     if not bins.logarithmic:
@@ -106,12 +106,12 @@ def _ticks(bins: Distribution, places: Sequence[float]) -> list[Tick]:
         step = (scale.high - scale.low) / scale.steps
         values = [scale.low + step * number for number in range(scale.steps + 1)]
         inside = [value for value in values if low - step / 1000 <= value <= high + step / 1000]
-        return [Tick(whole.at(value), f"{0.0 if abs(value) < step / 1000 else value:,.4g}") for value in inside]
+        return [Tick(whole.at(value), tick_label(0.0 if abs(value) < step / 1000 else value)) for value in inside]
     width = log(high / low)
     values = [value for value in _decades(low, high) if low <= value <= high]
     if len(values) < 2:
         values = [low, high]
-    return [Tick(round(100 * log(value / low) / width, 3), f"{value:,.4g}") for value in values]
+    return [Tick(round(100 * log(value / low) / width, 3), tick_label(value)) for value in values]
 
 
 def _decades(low: float, high: float) -> list[float]:

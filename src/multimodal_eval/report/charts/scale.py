@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-__all__ = ["Scale", "Tick", "nice_scale"]
+__all__ = ["Scale", "Tick", "nice_scale", "tick_label"]
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _TICKS = 5  # about so many steps between the limits
@@ -42,7 +42,12 @@ class Scale:
     def _label(self, share: float) -> str:
         value = self.low * (1 - share) + self.high * share
         step = (self.high / 2 - self.low / 2) / self.steps
-        return f"{0.0 if abs(value) < abs(step) / 1000 else value:,.4g}"
+        return tick_label(0.0 if abs(value) < abs(step) / 1000 else value)
+
+
+def tick_label(value: float) -> str:
+    """A short number: `0.25`, `12,000`, `1e+09`."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def nice_scale(values: Iterable[float | None], limits: tuple[float | None, float | None] = (None, None)) -> Scale:

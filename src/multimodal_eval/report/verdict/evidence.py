@@ -1,4 +1,4 @@
-"""What else the data say: the effect of the weights, what is unscored, the model, its judges, the rules, the harness."""
+"""What else the data say: the effect of the weights, what is unscored, models, judges, rules, and the harness."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multimodal_eval.report.charts.labels import label
 from multimodal_eval.report.figures import estimate, plain
 from multimodal_eval.report.judges import JudgeView
 from multimodal_eval.report.one_run import OneRun
-from multimodal_eval.report.remarks import Unscored, unscored_of
+from multimodal_eval.report.remarks import unscored_of
 from multimodal_eval.report.verdict.sentence import Tone, Verdict, counted, listed, share
 
 if TYPE_CHECKING:
@@ -40,14 +40,16 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
     """How many samples have no score, and whether they could change the verdict on two runs."""
     question = "How much is unscored?"
     missing = {run.name: found for run in runs if (found := unscored_of(run.run, main)) is not None}
-    others = {
-        name: max(found.count for found in counts)
-        for name in runs[0].entries
-        if name != main and (counts := [found for run in runs if (found := _unscored(run, name)) is not None])
-    }
+    others = {name: most for name in runs[0].entries if name != main and (most := _most_unscored(runs, name))}
     if not missing and not others:
+        is_complete = all(entry.n_scored == entry.n_total for run in runs for entry in run.entries.values())
         where = "" if len(runs) == 1 else " in every run"
-        yield Verdict(question, f"Nothing: every metric has a score for every sample{where}.")
+        every = (
+            f"every metric has a score for every sample{where}"
+            if is_complete
+            else "no sample that needs a score lacks one"
+        )
+        yield Verdict(question, f"Nothing: {every}.")
         return
     several = len(runs) > 1
     counts = [
@@ -63,8 +65,10 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
     yield Verdict(question, f"{answer}{effect}.", tone)
 
 
-def _unscored(run: OneRun, name: str) -> Unscored | None:
-    return unscored_of(run.run, name) if name in run.entries else None
+def _most_unscored(runs: Sequence[OneRun], name: str) -> int:
+    """The unscored samples of the run that has the most of them."""
+    unscored = (unscored_of(run.run, name) for run in runs if name in run.entries)
+    return max((found.count for found in unscored if found is not None), default=0)
 
 
 def _possible_effect(runs: Sequence[OneRun], main: str, comparison: RunComparison) -> str:
@@ -152,7 +156,7 @@ def of_import(runs: Sequence[OneRun]) -> Iterator[Verdict]:
     parts, is_different = [], False
     for run in runs:
         imported = run.imported
-        if imported is None or not imported.means:
+        if imported is None or imported.info is None or not imported.means:
             continue
         total = len(imported.means)
         differing = [each.mean.metric for each in imported.means if each.difference != 0.0]

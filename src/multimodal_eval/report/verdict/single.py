@@ -61,7 +61,9 @@ def _precision(run: OneRun, main: str, entry: Entry) -> Verdict:
         return Verdict(question, f"It has no interval: {entry.method}.", "warning")
     low, high = (plain(end, entry.low, entry.high) for end in (entry.low, entry.high))
     if entry.high <= entry.low:
-        return Verdict(question, "All scored samples have the same value, so that the interval says nothing.", "warning")
+        return Verdict(
+            question, "All scored samples have the same value, so that the interval says nothing.", "warning"
+        )
     needed = counted(4 * entry.n_scored, "sample")
     return Verdict(
         question,
