@@ -53,7 +53,7 @@ def histogram(bins: Distribution) -> Histogram:
         [count if is_single else 100 * count / total for count in counts]
         for counts, total in zip(bins.counts, totals, strict=True)
     ]
-    scale = nice_scale([max(map(max, heights))], (0, None))
+    scale = nice_scale([max(map(max, heights))], (0, None), is_count=True)
     return Histogram(
         _bars(bins, places, scale) if is_single else [],
         [

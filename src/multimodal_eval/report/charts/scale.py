@@ -9,6 +9,8 @@ from math import ceil, floor, isfinite, log10
 __all__ = ["Scale", "Tick", "nice_scale", "tick_label"]
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_LARGEST = 1e300  # beyond, sums would overflow
+_RESOLUTION = 1e-6  # the least distance of the limits, as a share of their size: closer ticks would have equal labels
 _TICKS = 5  # about so many steps between the limits
 
 
@@ -50,20 +52,34 @@ def tick_label(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
-def nice_scale(values: Iterable[float | None], limits: tuple[float | None, float | None] = (None, None)) -> Scale:
-    """Round limits around the finite values. A limit that is given is kept; values beyond it do not widen the scale."""
-    finite = [value for value in values if value is not None and isfinite(value)]
-    low = limits[0] if limits[0] is not None else min(finite, default=0.0)
-    high = limits[1] if limits[1] is not None else max(finite, default=1.0)
+def nice_scale(
+    values: Iterable[float | None],
+    limits: tuple[float | None, float | None] = (None, None),
+    *,
+    is_count: bool = False,
+) -> Scale:
+    """Round limits around the finite values. A limit that is given is kept; values beyond it do not widen the scale.
+
+    The ticks of counts are whole numbers.
+    """
+    finite = [_clamped(value) for value in values if value is not None and isfinite(value)]
+    low = _clamped(limits[0]) if limits[0] is not None else min(finite, default=0.0)
+    high = _clamped(limits[1]) if limits[1] is not None else max(finite, default=1.0)
     if high <= low:
         margin = max(abs(low), 1.0) / 2
         low, high = (low, low + margin) if limits[0] is not None else (low - margin, low + margin)
-    span = high - low
-    if not isfinite(span) or span <= 0 or not isfinite(span / _TICKS) or span < 1e-300:
-        return Scale(low, high, 1) if high > low else Scale(-1.0, 1.0, 2)
-    step = _step(span / _TICKS)
+    if high - low <= _RESOLUTION * max(abs(low), abs(high)) or high - low < 1 / _LARGEST:
+        middle, margin = low, max(abs(low) * _RESOLUTION, 1 / _LARGEST)
+        return Scale(middle - margin, middle + margin, 2)
+    step = _step((high - low) / _TICKS)
+    if is_count:
+        step = ceil(step)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
     return Scale(first * step, last * step, last - first)
+
+
+def _clamped(value: float) -> float:
+    return min(max(value, -_LARGEST), _LARGEST)
 
 
 def _step(least: float) -> float:

@@ -14,6 +14,7 @@ from multimodal_eval.report.verdict.sentence import Tone, Verdict, counted, list
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
+    from multimodal_eval.analysis.generation import GenerationSummary
     from multimodal_eval.analysis.sensitivity import Sensitivity
 
 __all__ = ["of_crosswalk", "of_generation", "of_import", "of_judges", "of_unscored", "of_weights"]
@@ -40,7 +41,7 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
     """How many samples have no score, and whether they could change the verdict on two runs."""
     question = "How much is unscored?"
     missing = {run.name: found for run in runs if (found := unscored_of(run.run, main)) is not None}
-    others = {name: most for name in runs[0].entries if name != main and (most := _most_unscored(runs, name))}
+    others = {name: count for name in runs[0].entries if name != main and (count := _most_unscored(runs, name))}
     if not missing and not others:
         is_complete = all(entry.n_scored == entry.n_total for run in runs for entry in run.entries.values())
         where = "" if len(runs) == 1 else " in every run"
@@ -89,20 +90,26 @@ def _possible_effect(runs: Sequence[OneRun], main: str, comparison: RunCompariso
 
 
 def of_generation(runs: Sequence[OneRun]) -> Iterator[Verdict]:
-    """How many samples the models answered, and at what cost."""
-    summaries = [(run, run.generation) for run in runs if run.generation is not None and run.generation.statuses]
-    if not summaries:
-        return
-    parts, failed = [], 0
-    for run, summary in summaries:
-        failures = [status for status in summary.statuses if status.status != "ok"]
-        failed += summary.failed
-        kinds = ", ".join(f"{each.count:,} {each.status.replace('_', ' ')}" for each in failures[:3])
-        cost = "" if summary.info.cost is None else f", for {summary.info.cost:,.4g} {summary.info.currency or ''}"
-        who = label(summary.model or run.name)
-        answered = f"{summary.samples - summary.failed:,} of {counted(summary.samples, 'sample')}"
-        parts.append(f"{who} answered {answered}{' (' + label(kinds) + ')' if kinds else ''}{cost}".rstrip())
-    yield Verdict("Did the model answer?", f"{'; '.join(dict.fromkeys(parts))}.", "warning" if failed else "")
+    """How many samples the models answered, and what it took."""
+    summaries = [run.generation for run in runs if run.generation is not None and run.generation.statuses]
+    if summaries:
+        answer = "; ".join(dict.fromkeys(map(_answered, summaries)))
+        yield Verdict(
+            "Did the model answer?", f"{answer}.", "warning" if any(each.failed for each in summaries) else ""
+        )
+
+
+def _answered(summary: GenerationSummary) -> str:
+    failures = [status for status in summary.statuses if status.status != "ok"]
+    kinds = label(", ".join(f"{each.count:,} {each.status.replace('_', ' ')}" for each in failures[:3]))
+    info = summary.info
+    facts = [
+        f"{summary.samples - summary.failed:,} of {counted(summary.samples, 'sample')}{kinds and f' ({kinds})'}",
+        f"{info.input_tokens:,} tokens in and {info.output_tokens:,} out" if info.input_tokens else "",
+        "" if summary.latency is None else f"a median of {summary.latency.p50:.3g} s per request",
+        "" if info.cost is None else f"{info.cost:,.4g} {label(info.currency or '')}".strip(),
+    ]
+    return f"{label(summary.model)} answered {', '.join(fact for fact in facts if fact)}"
 
 
 def of_judges(runs: Sequence[OneRun]) -> Iterator[Verdict]:
