@@ -38,7 +38,8 @@ def test_one_run(tmp_path):
     run = evaluate(answered(["yes"] * 6 + ["no"] * 2), metrics=["exact_match"], output=tmp_path / "run")
     found = sentences([run], ["mine"])
     assert found["What is the score?"].answer == (
-        "exact_match of mine is 0.75 [0.41, 0.93], on a scale from 0 to 1 (higher is better); 8 of 8 samples are scored."
+        "exact_match of mine is 0.75 [0.41, 0.93], on a scale from 0 to 1 (higher is better); "
+        "8 of 8 samples are scored."
     )
     assert found["How precise is it?"].answer == (
         "With 95 % confidence, the score over all samples like these is between 0.41 and 0.93; to halve this interval "
