@@ -13,8 +13,8 @@ from tests.data.logs.fixture_logs import FIXTURES
 
 
 def section(page):
-    found = re.search(r'<section aria-labelledby="imports">.*?</section>', page, re.DOTALL)
-    return None if found is None else " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
+    match = re.search(r'<section aria-labelledby="imports">.*?</section>', page, re.DOTALL)
+    return None if match is None else " ".join(unescape(re.sub(r"<[^>]+>", " ", match[0])).split())
 
 
 def test_results_of_the_harness_are_beside_the_means(tmp_path):

@@ -82,7 +82,7 @@ def test_it_is_black_on_white_whatever_the_system_prefers(visit, file):
     for media in ("screen", "print"):
         page.emulate_media(media=media, color_scheme="dark")
         style = page.evaluate(
-            "(({ backgroundColor: page, color, fontFamily }) => [page, color, fontFamily])(getComputedStyle(document.body))"
+            "(style => [style.backgroundColor, style.color, style.fontFamily])(getComputedStyle(document.body))"
         )
         assert style[:2] == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
         assert "serif" in style[2]

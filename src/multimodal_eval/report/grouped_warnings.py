@@ -64,7 +64,7 @@ def _joined(cases: Iterable[_Case]) -> list[Case]:
     runs: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for (run, text), names in metrics.items():
         runs.setdefault((tuple(dict.fromkeys(names)), text), []).append(run)
-    return [Case(tuple(dict.fromkeys(found)), names, text) for (names, text), found in runs.items()]
+    return [Case(tuple(dict.fromkeys(run_names)), names, text) for (names, text), run_names in runs.items()]
 
 
 def _unscored(runs: Sequence[OneRun], is_compared: bool) -> GroupedWarning:
@@ -91,10 +91,10 @@ def _of_count(counts: tuple[int, int], reason: str) -> str:
 
 def _by_count(run: OneRun) -> dict[tuple[tuple[int, int], str], list[str]]:
     """The metrics that leave as many samples unscored for the same reason. A composite has the reasons of its parts."""
-    unscored = {name: found for name in run.entries if (found := unscored_of(run.run, name)) is not None}
+    unscored = {name: missing for name in run.entries if (missing := unscored_of(run.run, name)) is not None}
     groups: dict[tuple[tuple[int, int], str], list[str]] = {}
-    for name, found in unscored.items():
-        groups.setdefault(((found.count, found.total), _reason(name, found, unscored)), []).append(name)
+    for name, missing in unscored.items():
+        groups.setdefault(((missing.count, missing.total), _reason(name, missing, unscored)), []).append(name)
     return groups
 
 
@@ -109,15 +109,15 @@ def _reason(name: str, unscored: Unscored, others: dict[str, Unscored]) -> str:
 def _blank(runs: Sequence[OneRun]) -> GroupedWarning:
     """Blank answers, which lint counts and metrics give their worst value."""
     cases: list[_Case] = []
-    found: list[tuple[str, Finding]] = []
+    every: list[tuple[str, Finding]] = []
     for run in runs:
         names = [name for name, entry in run.entries.items() if _BLANK_WARNING in entry.warnings]
         findings = [each for each in run.findings or () if each.code == BLANK]
-        found += [(run.name, each) for each in findings]
+        every += [(run.name, each) for each in findings]
         texts = [_figures(each) for each in findings] or _counted(run, names)
         cases += [_Case(run.name, name, text) for text in texts for name in names or (None,)]
-    why = found[0][1].why if found else ""
-    return GroupedWarning(BLANK if found else "", "blank answers", why, _joined(cases), found)
+    why = every[0][1].why if every else ""
+    return GroupedWarning(BLANK if every else "", "blank answers", why, _joined(cases), every)
 
 
 def _counted(run: OneRun, names: Sequence[str]) -> list[str]:
@@ -136,14 +136,14 @@ def _of_lint(runs: Sequence[OneRun]) -> Iterator[GroupedWarning]:
         for finding in run.findings or ():
             if finding.code not in (BLANK, UNSCORED):
                 by_code.setdefault(finding.code, []).append((run.name, finding))
-    for code, found in by_code.items():
-        kinds = {finding.what for _, finding in found}
+    for code, findings in by_code.items():
+        kinds = {finding.what for _, finding in findings}
         what = kinds.pop() if len(kinds) == 1 else ""
         cases = [
             _Case(run, finding.metric, _figures(finding) + ("" if what else f": {finding.what}"))
-            for run, finding in found
+            for run, finding in findings
         ]
-        yield GroupedWarning(code, what, found[0][1].why, _joined(cases), found)
+        yield GroupedWarning(code, what, findings[0][1].why, _joined(cases), findings)
 
 
 def _of_metrics(runs: Sequence[OneRun]) -> Iterator[GroupedWarning]:

@@ -103,11 +103,11 @@ def test_several_runs_are_compared_with_the_best():
 
 
 def test_bars_of_one_run_and_outlines_of_several():
-    one = histogram(Distribution([0.0, 0.5, 1.0], False, [[1, 3]], []))
+    single = histogram(Distribution([0.0, 0.5, 1.0], False, [[1, 3]], []))
     # Counts up to 3: the scale is 0, 1, 2, 3; the first bar is a third high.
-    assert [(bar.x, bar.width) for bar in one.bars] == [(0.2, 49.6), (50.2, 49.6)]
-    assert [bar.height for bar in one.bars] == pytest.approx([33.333, 100])
-    assert one.bars[0].title == "0 to 0.5: 1 samples"
+    assert [(bar.x, bar.width) for bar in single.bars] == [(0.2, 49.6), (50.2, 49.6)]
+    assert [bar.height for bar in single.bars] == pytest.approx([33.333, 100])
+    assert single.bars[0].title == "0 to 0.5: 1 samples"
     # Shares of 25 % and 75 % of 4 samples, on a scale up to 80 %.
     two = histogram(Distribution([0.0, 0.5, 1.0], False, [[1, 3], [4, 0]], []))
     assert two.bars == []

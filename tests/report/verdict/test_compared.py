@@ -16,8 +16,8 @@ def answers(compared, main="composite_score"):
 def test_the_first_sentence_says_which_run_is_worse_and_by_how_much():
     # The difference is B - A = -0.025, so B is worse by 0.025, between 0.010 and 0.040. Half the interval is 0.015:
     # two digits of it are three decimals. 50 samples are scored in both, 10 are not.
-    found = answers(comparison(metric("composite_score", [pair(-0.025, -0.040, -0.010)])))
-    verdict = found["Which run is better?"]
+    verdicts = answers(comparison(metric("composite_score", [pair(-0.025, -0.040, -0.010)])))
+    verdict = verdicts["Which run is better?"]
     assert verdict.answer == (
         "B is worse than A by 0.025 [0.010, 0.040] on composite_score, p = 0.0020; 50 of 60 samples are scored in both."
     )
@@ -25,13 +25,13 @@ def test_the_first_sentence_says_which_run_is_worse_and_by_how_much():
 
 
 def test_if_lower_is_better_a_higher_value_is_worse():
-    found = answers(comparison(metric("wer", [pair(3.0, 1.0, 5.0, verdict="worse")], direction="lower")), "wer")
-    assert found["Which run is better?"].answer.startswith("B is worse than A by 3.0 [1.0, 5.0] on wer, p = 0.0020;")
+    verdicts = answers(comparison(metric("wer", [pair(3.0, 1.0, 5.0, verdict="worse")], direction="lower")), "wer")
+    assert verdicts["Which run is better?"].answer.startswith("B is worse than A by 3.0 [1.0, 5.0] on wer, p = 0.0020;")
 
 
 def test_a_better_run():
-    found = answers(comparison(metric("m", [pair(0.025, 0.010, 0.040)], left_out=0)), "m")
-    verdict = found["Which run is better?"]
+    verdicts = answers(comparison(metric("m", [pair(0.025, 0.010, 0.040)], left_out=0)), "m")
+    verdict = verdicts["Which run is better?"]
     assert (
         verdict.answer
         == "B is better than A by 0.025 [0.010, 0.040] on m, p = 0.0020; 50 of 50 samples are scored in both."
@@ -40,8 +40,8 @@ def test_a_better_run():
 
 
 def test_a_difference_that_is_not_shown_keeps_its_sign():
-    found = answers(comparison(metric("m", [pair(-0.01, -0.03, 0.01, p=0.3)])), "m")
-    verdict = found["Which run is better?"]
+    verdicts = answers(comparison(metric("m", [pair(-0.01, -0.03, 0.01, p=0.3)])), "m")
+    verdict = verdicts["Which run is better?"]
     assert verdict.answer.startswith(
         "No difference between A and B is shown on m: B minus A is -0.010 [-0.030, +0.010], p = 0.3000;"
     )
@@ -50,8 +50,8 @@ def test_a_difference_that_is_not_shown_keeps_its_sign():
 
 def test_human_labels_correct_the_difference():
     corrected = Figure(value=-0.05, stderr=0.01, low=-0.07, high=-0.03, method="PPI++")
-    found = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, calibrated=corrected)])), "m")
-    answer = found["Which run is better?"].answer
+    verdicts = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, calibrated=corrected)])), "m")
+    answer = verdicts["Which run is better?"].answer
     assert "; corrected by human labels, the difference is -0.050 [-0.070, -0.030];" in answer
 
 
@@ -65,8 +65,8 @@ def test_human_labels_correct_the_difference():
 )
 def test_whether_the_samples_can_show_such_a_difference(difference, p, expected, tone):
     # 50 samples detect 0.021.
-    found = answers(comparison(metric("m", [pair(difference, difference - 0.015, difference + 0.015, p=p)])), "m")
-    verdict = found["Are there enough samples?"]
+    verdicts = answers(comparison(metric("m", [pair(difference, difference - 0.015, difference + 0.015, p=p)])), "m")
+    verdict = verdicts["Are there enough samples?"]
     assert verdict.answer == (
         f"50 samples detect a true difference of 0.021 or more with 80 % probability; the observed one, {expected}"
     )
@@ -80,8 +80,8 @@ def test_too_few_samples_for_a_test():
 
 
 def test_a_test_and_an_interval_that_disagree_are_named():
-    found = answers(comparison(metric("m", [pair(-0.025, -0.060, 0.010, p=0.01)])), "m")
-    verdict = found["Do test and interval agree?"]
+    verdicts = answers(comparison(metric("m", [pair(-0.025, -0.060, 0.010, p=0.01)])), "m")
+    verdict = verdicts["Do test and interval agree?"]
     assert verdict.answer.startswith("No: the test shows a difference, but the 95 % interval includes 0.")
     assert verdict.tone == "warning"
     hidden = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, p=0.06)])), "m")
@@ -116,13 +116,13 @@ def test_the_best_of_several_runs():
     # C is best. It is better than A beyond chance, and no difference to B is shown.
     values = {"A": 0.60, "B": 0.69, "C": 0.70}
     pairs = all_pairs(values, [{"A", "C"}])
-    found = answers(comparison(metric("m", pairs, values=values), runs=values), "m")
-    assert found["Which run is best?"].answer == (
+    verdicts = answers(comparison(metric("m", pairs, values=values), runs=values), "m")
+    assert verdicts["Which run is best?"].answer == (
         "C has the best m, 0.700 [0.680, 0.720]; it is better than A (p ≤ 0.0100); no difference to B is shown; "
         "50 of 60 samples are scored in all runs."
     )
     # The closest run is B, 0.010 below.
-    assert "the observed one between B and C, 0.010, is smaller" in found["Are there enough samples?"].answer
+    assert "the observed one between B and C, 0.010, is smaller" in verdicts["Are there enough samples?"].answer
 
 
 def test_the_best_by_the_other_metrics_of_several_runs():
@@ -142,7 +142,7 @@ def test_without_the_headline_nothing_is_concluded():
 
 
 def test_long_names_are_shortened():
-    found = answers(comparison(metric("m", [pair(-0.1, -0.2, -0.05, first="a" * 3000, second="b\u202e")])), "m")
-    answer = found["Which run is better?"].answer
+    verdicts = answers(comparison(metric("m", [pair(-0.1, -0.2, -0.05, first="a" * 3000, second="b\u202e")])), "m")
+    answer = verdicts["Which run is better?"].answer
     assert len(answer) < 300
     assert "b[U+202E] is worse than aaaa" in answer

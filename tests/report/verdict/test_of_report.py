@@ -36,17 +36,17 @@ def answered(answers, **more):
 def test_one_run(tmp_path):
     # 6 of 8 answers are right: 0.75. Wilson's interval for 6 of 8 is 0.409 to 0.929; half of it is 0.26: 2 decimals.
     run = evaluate(answered(["yes"] * 6 + ["no"] * 2), metrics=["exact_match"], output=tmp_path / "run")
-    found = sentences([run], ["mine"])
-    assert found["What is the score?"].answer == (
+    verdicts = sentences([run], ["mine"])
+    assert verdicts["What is the score?"].answer == (
         "exact_match of mine is 0.75 [0.41, 0.93], on a scale from 0 to 1 (higher is better); "
         "8 of 8 samples are scored."
     )
-    assert found["How precise is it?"].answer == (
+    assert verdicts["How precise is it?"].answer == (
         "With 95 % confidence, the score over all samples like these is between 0.41 and 0.93; to halve this interval "
         "takes four times as many, 32 samples."
     )
-    assert found["How much is unscored?"].answer == "Nothing: every metric has a score for every sample."
-    assert next(iter(found)) == "What is the score?"
+    assert verdicts["How much is unscored?"].answer == "Nothing: every metric has a score for every sample."
+    assert next(iter(verdicts)) == "What is the score?"
 
 
 def test_one_run_without_a_score(tmp_path):
@@ -57,21 +57,21 @@ def test_one_run_without_a_score(tmp_path):
 
 def test_two_runs(runs):
     compared = compare_runs(runs, allow_partial=True, rounds=1000)
-    found = sentences(
+    verdicts = sentences(
         runs, list(compared.runs), comparison=compared, sensitivity=sensitivity(runs, allow_partial=True, draws=100)
     )
     # Of 30 samples the second run failed on one.
-    first = found["Which run is better?"].answer
+    first = verdicts["Which run is better?"].answer
     assert first.startswith("bad is worse than good by 0.")
     assert first.endswith("29 of 30 samples are scored in both.")
-    assert found["Do the metrics agree?"].answer == (
+    assert verdicts["Do the metrics agree?"].answer == (
         "Of the 2 other metrics, 2 (rouge_l and exact_match) favour good, all of them beyond chance; none favours bad."
     )
-    assert found["Does it depend on the weights?"].answer == (
+    assert verdicts["Does it depend on the weights?"].answer == (
         "good has the highest composite in 100 % of 100 random weights around the configured ones."
     )
     # The difference is -0.2 over 29 samples: 29 * 0.2 > 1 * 1, so that one sample cannot reverse it.
-    assert found["How much is unscored?"].answer == (
+    assert verdicts["How much is unscored?"].answer == (
         "On composite_score, 1 of 30 samples of bad; whatever scores these had, the difference would keep its sign."
     )
 
@@ -130,13 +130,13 @@ def test_a_judge_that_compares_two_systems(tmp_path):
     pairs = [pair(number, "long " * 3, "short", system="gpt", baseline_system="llama") for number in range(12)]
     judges = {"j": lambda sample, repetition, order: {"reason": "", "verdict": "1" if order == 0 else "2"}}
     run = judged(pairs, judges, output=tmp_path / "run", name="preference", form="pairwise", explain=True)
-    found = sentences([run], ["run"])
+    verdicts = sentences([run], ["run"])
     # gpt wins all 12 pairs.
-    answer = found["Which system is better?"].answer
+    answer = verdicts["Which system is better?"].answer
     assert answer.startswith("Win rate of A = gpt against B = llama, preference: 1")
     assert "gpt is better, by this judge (p = 0.000" in answer
     assert answer.endswith("12 of 12 pairs are scored.")
-    assert "0 % of 12 verdicts turn around with the order of answers" in found["How consistent is the judge?"].answer
+    assert "0 % of 12 verdicts turn around with the order of answers" in verdicts["How consistent is the judge?"].answer
 
 
 def test_labels_of_people(tmp_path):

@@ -51,8 +51,8 @@ def leader(comparison: RunComparison, main: str) -> str:
 
 def against(metric: MetricComparison, baseline: str) -> list[Difference]:
     """Every other run compared with the baseline, in the order of the runs."""
-    found = [_turned(pair) if pair.second == baseline else _as_is(pair) for pair in metric.pairs]
-    pairs = zip(metric.pairs, found, strict=True)
+    differences = [_turned(pair) if pair.second == baseline else _as_is(pair) for pair in metric.pairs]
+    pairs = zip(metric.pairs, differences, strict=True)
     by_run = {each.run: each for pair, each in pairs if baseline in (pair.first, pair.second)}
     return [by_run[system.name] for system in metric.systems if system.name in by_run]
 

@@ -40,7 +40,7 @@ def of_weights(sensitivity: Sensitivity) -> Iterator[Verdict]:
 def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | None) -> Iterator[Verdict]:
     """How many samples have no score, and whether they could change the verdict on two runs."""
     question = "How much is unscored?"
-    missing = {run.name: found for run in runs if (found := unscored_of(run.run, main)) is not None}
+    missing = {run.name: unscored for run in runs if (unscored := unscored_of(run.run, main)) is not None}
     others = {name: count for name in runs[0].entries if name != main and (count := _most_unscored(runs, name))}
     if not missing and not others:
         is_complete = all(entry.n_scored == entry.n_total for run in runs for entry in run.entries.values())
@@ -54,12 +54,12 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
         return
     several = len(runs) > 1
     counts = [
-        f"{found.count:,} of {counted(found.total, 'sample')}{' of ' + label(name) if several else ''}"
-        for name, found in missing.items()
+        f"{unscored.count:,} of {counted(unscored.total, 'sample')}{' of ' + label(name) if several else ''}"
+        for name, unscored in missing.items()
     ]
     answer = f"On {label(main)}, {' and '.join(counts) or 'nothing'}"
     most = max(others, key=lambda name: others[name]) if others else ""
-    if most and others[most] > max((found.count for found in missing.values()), default=0):
+    if most and others[most] > max((unscored.count for unscored in missing.values()), default=0):
         answer += f"; on {label(most)}, up to {counted(others[most], 'sample')}"
     effect = "" if comparison is None else _possible_effect(runs, main, comparison)
     tone: Tone = "warning" if "could" in effect else ""
@@ -68,8 +68,8 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
 
 def _most_unscored(runs: Sequence[OneRun], name: str) -> int:
     """The unscored samples of the run that has the most of them."""
-    unscored = (unscored_of(run.run, name) for run in runs if name in run.entries)
-    return max((found.count for found in unscored if found is not None), default=0)
+    every = (unscored_of(run.run, name) for run in runs if name in run.entries)
+    return max((unscored.count for unscored in every if unscored is not None), default=0)
 
 
 def _possible_effect(runs: Sequence[OneRun], main: str, comparison: RunComparison) -> str:
