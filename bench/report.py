@@ -92,9 +92,9 @@ def main() -> None:
         memory = max(call.megabytes for call in calls)
         medians[size] = (statistics.median(seconds), memory)
         cpu = statistics.median(call.cpu_seconds for call in calls)
-        size_of_page = calls[0].page_kilobytes
+        kilobytes = calls[0].page_kilobytes
         print(
-            f"{size:>9,} {min(seconds):>8.2f} {medians[size][0]:>9.2f} {cpu:>13.2f} {memory:>11.0f} {size_of_page:>9.0f}"
+            f"{size:>9,} {min(seconds):>8.2f} {medians[size][0]:>9.2f} {cpu:>13.2f} {memory:>11.0f} {kilobytes:>9.0f}"
         )
     small, large = (medians[size] for size in SIZES)
     print(f"ten times the samples: {large[0] / small[0]:.2f} × the time, {large[1] / small[1]:.2f} × the memory")

@@ -112,6 +112,26 @@ def test_the_other_metrics_are_counted_by_the_run_that_they_favour():
     assert answers(comparison(*metrics), "m")["Do the metrics agree?"].tone == "warning"
 
 
+@pytest.mark.parametrize(
+    ("difference", "p", "expected", "tone"),
+    [
+        (-0.1, 0.01, "The other metric, bleu, also favours A, beyond chance.", ""),
+        (0.1, 0.3, "The other metric, bleu, favours B, not beyond chance.", ""),
+        (0.1, 0.01, "The other metric, bleu, favours B, beyond chance.", "warning"),
+        (0.0, 1.0, "By the other metric, bleu, the runs are equal.", ""),
+    ],
+)
+def test_one_other_metric(difference, p, expected, tone):
+    metrics = [metric("m", [pair(-0.025, -0.040, -0.010)]), metric("bleu", [pair(difference, p=p)])]
+    verdict = answers(comparison(*metrics), "m")["Do the metrics agree?"]
+    assert (verdict.answer, verdict.tone) == (expected, tone)
+
+
+def test_equal_differences_show_nothing_about_other_samples():
+    verdicts = answers(comparison(metric("m", [pair(-0.1, -0.1, -0.1, detectable=0.0)])), "m")
+    assert verdicts["Are there enough samples?"].answer.startswith("All paired differences are equal")
+
+
 def test_the_best_of_several_runs():
     # C is best. It is better than A beyond chance, and no difference to B is shown.
     values = {"A": 0.60, "B": 0.69, "C": 0.70}

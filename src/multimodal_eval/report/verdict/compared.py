@@ -106,6 +106,9 @@ def _enough(metric: MetricComparison, pair: Pair) -> Iterator[Verdict]:
     if pair.detectable is None:
         yield Verdict(ENOUGH, f"{counted(metric.samples, 'sample')} are too few for a test.", "warning")
         return
+    if pair.detectable <= 0:
+        yield Verdict(ENOUGH, "All paired differences are equal: they say nothing about other samples.", "warning")
+        return
     size = abs(pair.difference)
     is_larger = size >= pair.detectable
     half = pair.detectable, 0.0, pair.detectable  # two digits
@@ -150,6 +153,9 @@ def _agreement_of_two(comparison: RunComparison, main: MetricComparison) -> Iter
     others = [metric for metric in comparison.numbers if metric.name != main.name and metric.pairs]
     if not others:
         return
+    if len(others) == 1:
+        yield _agreement_of_one(others[0], main)
+        return
     first, second = comparison.runs
     sides = [_side(first, others, -1), _side(second, others, 1)]
     ahead = 0 if _gain(main) < 0 else 1
@@ -159,6 +165,20 @@ def _agreement_of_two(comparison: RunComparison, main: MetricComparison) -> Iter
     tone: Tone = "warning" if other.certain else ""
     answer = f"Of the {counted(len(others), 'other metric')}, {chosen.favoured}; {other.favoured}{ties}."
     yield Verdict(AGREE, answer, tone)
+
+
+def _agreement_of_one(other: MetricComparison, main: MetricComparison) -> Verdict:
+    """Whether the only other metric says the same."""
+    pair, gain = other.pairs[0], _gain(other)
+    if gain == 0:
+        return Verdict(AGREE, f"By the other metric, {label(other.name)}, the runs are equal.")
+    is_certain, agrees = pair.verdict in ("better", "worse"), gain * _gain(main) >= 0
+    ahead = label(pair.second if gain > 0 else pair.first)
+    also = " also" if agrees else ""
+    answer = (
+        f"The other metric, {label(other.name)},{also} favours {ahead}, {'' if is_certain else 'not '}beyond chance."
+    )
+    return Verdict(AGREE, answer, "warning" if is_certain and not agrees else "")
 
 
 def _gain(metric: MetricComparison) -> float:
@@ -184,5 +204,8 @@ def _agreement_of_many(comparison: RunComparison, main: MetricComparison, best: 
         by_run.setdefault(max(metric.systems, key=lambda system: sign * system.value).name, []).append(metric.name)
     ahead = len(by_run.pop(best, []))
     rest = "; ".join(f"{label(run)} by {listed(names)}" for run, names in by_run.items())
-    answer = f"{label(best)} is also best by {ahead:,} of the {counted(len(others), 'other metric')}"
+    total = counted(len(others), "other metric")
+    answer = (
+        f"{label(best)} is also best by {f'all {total}' if ahead == len(others) > 1 else f'{ahead:,} of the {total}'}"
+    )
     yield Verdict(AGREE, f"{answer}{'; ' + rest if rest else ''}.", "warning" if ahead < len(others) / 2 else "")
