@@ -81,7 +81,7 @@ def _possible_effect(runs: Sequence[OneRun], main: str, comparison: RunCompariso
     low, high = runs[0].run.info.bounds_of(main)
     if metric is None or len(runs) != 2 or not metric.left_out or low is None or high is None:
         return ""
-    if runs[0].run.kind_of(main) != "mean":
+    if runs[0].run.kind_of(main) != "mean" or not metric.pairs or not metric.pairs[0].difference:
         return ""
     sum_of_differences, largest = metric.samples * abs(metric.pairs[0].difference), metric.left_out * (high - low)
     if sum_of_differences > largest:
@@ -113,16 +113,16 @@ def _answered(summary: GenerationSummary) -> str:
 
 
 def of_judges(runs: Sequence[OneRun]) -> Iterator[Verdict]:
-    """What is known about how consistent the judges are."""
+    """What is known about how consistent the judges are. Runs whose judges do the same are named together."""
     several = len(runs) > 1
-    parts = [
-        f"{label(judge.metric)}{' in ' + label(run.name) if several else ''}: {'; '.join(facts)}"
-        for run in runs
-        for judge in run.judges
-        if (facts := _facts(judge))
-    ]
-    if parts:
-        yield Verdict("How consistent is the judge?", f"{'. '.join(part[0].upper() + part[1:] for part in parts)}.")
+    names: dict[str, list[str]] = {}
+    for run in runs:
+        for judge in run.judges:
+            if facts := "; ".join(_facts(judge)):
+                names.setdefault(facts, []).append(f"{judge.metric}{' in ' + label(run.name) if several else ''}")
+    if names:
+        answer = "; ".join(f"{listed(judges)}: {facts}" for facts, judges in names.items())
+        yield Verdict("How consistent is the judge?", f"{answer}.")
 
 
 def _facts(judge: JudgeView) -> list[str]:
