@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from multimodal_eval.cli.report import page_of
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.run.evaluate import evaluate
 from tests.report.visits import violations
 
 A4 = {"width": 794, "height": 1123}  # pixels
@@ -94,8 +97,26 @@ def test_it_is_accessible(visit, file):
     assert passed > 15
 
 
-def test_nothing_is_wider_than_the_page_in_print(visit, file):
-    page = visit(file, viewport={"width": 658, "height": 1000}).page  # A4 without its margins of 18 mm
+def test_nothing_is_wider_than_the_page_in_print(visit, tmp_path):
+    """Also with long names of runs and metrics, and many digits."""
+    samples = [
+        Sample(
+            str(number),
+            references=["a cat sat"],
+            generated_answer="a cat sat" if number % 3 else "a dog",
+            perplexity=1000.0 * number + 1,
+        )
+        for number in range(30)
+    ]
+    wrong = [msgspec.structs.replace(sample, generated_answer="a dog", perplexity=12345.0) for sample in samples]
+    metrics = {"variants": {"a_long_name_of_a_metric": "rouge_l"}, "metrics": ["a_long_name_of_a_metric", "perplexity"]}
+    scored = [
+        evaluate(answered, output=tmp_path / name, progress=False, **metrics)
+        for name, answered in {"model-a-instruct-7b": samples, "model-b-instruct-7b": wrong}.items()
+    ]
+    file = tmp_path / "paper.html"
+    file.write_text(page_of(scored, theme="paper"), encoding="utf-8")
+    page = visit(file.as_uri(), viewport={"width": 658, "height": 1000}).page  # A4 without its margins of 18 mm
     page.emulate_media(media="print")
     wide = page.locator("main *").evaluate_all(
         """elements => elements.filter((element) => element.getBoundingClientRect().right > innerWidth + 2
