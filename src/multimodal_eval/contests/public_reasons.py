@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from multimodal_eval.core.errors import InputError, NothingScoredError
+from multimodal_eval.core.errors import InputError
 
 __all__ = ["CRASHED", "UNKNOWN", "UNREADABLE", "public_reason"]
 
@@ -52,20 +52,14 @@ _MEANINGS = {
 
 
 def public_reason(error: BaseException) -> str:
-    """The kinds of problems and their numbers."""
+    """The kinds of problems, and how many there are of each."""
     if not isinstance(error, InputError) or not error.problems:
         return UNKNOWN
     counts = Counter(problem.code if problem.code in _MEANINGS else "" for problem in error.problems)
-    kinds = [f"{_meaning(code)}{_count(count, error)}" for code, count in counts.items()]
+    kinds = [f"{_meaning(code)}{f' ({count:,} problems)' if count > 1 else ''}" for code, count in counts.items()]
     more = error.total - len(error.problems)
     return "; ".join([*kinds, *([f"{more:,} further problems"] if more > 0 else [])])
 
 
 def _meaning(code: str) -> str:
     return f"{code}: {_MEANINGS[code]}" if code else "other problems of the input"
-
-
-def _count(count: int, error: InputError) -> str:
-    if isinstance(error, NothingScoredError):
-        return ""
-    return f" ({count:,} problem{'' if count == 1 else 's'})"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from jinja2 import Environment
 from markupsafe import Markup
 
 from multimodal_eval.report.content import Content
@@ -35,9 +36,7 @@ _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 
 def render(content: Content, version: str) -> str:
     """The page; `version` is the version of the program."""
-    environment = templates(_HERE / "templates")
-    environment.filters["heat"] = _heat
-    page = environment.get_template("report.html.j2")
+    page = _environment().get_template("report.html.j2")
     return page.render(
         content=content,
         version=version,
@@ -47,6 +46,13 @@ def render(content: Content, version: str) -> str:
         scripts=[Markup(asset(name)) for name in _SCRIPTS],
         data=json_for_script({"charts": content.charts}),
     )
+
+
+@cache
+def _environment() -> Environment:
+    environment = templates(_HERE / "templates")
+    environment.filters["heat"] = _heat
+    return environment
 
 
 @cache
