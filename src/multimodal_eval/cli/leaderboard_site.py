@@ -86,7 +86,7 @@ def publish(folder: SiteFolder, runs: Any, board: Leaderboard, params: dict[str,
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.report.site.build import TITLE, write_site
 
-    with progress_bar("submissions") as progress:
+    with progress_bar("files") as progress:
         write_site(
             folder,
             runs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,8 +22,6 @@ __all__ = ["TITLE", "write_site"]
 
 TITLE = "Leaderboard"
 _LICENCES = ("d3.LICENSE.txt", "plot.LICENSE.txt")
-_OF_SUBMISSION = ("index.html", "report.html", "results.json", "results.csv")
-_OF_SITE = ("methods.html", "leaderboard.json", "leaderboard.csv", "index.html")
 
 
 def write_site(
@@ -41,35 +39,42 @@ def write_site(
     """
     site_folder = folder if isinstance(folder, SiteFolder) else SiteFolder(folder)
     site = site_content(runs, board, title, with_samples=with_samples)
-    names = [
-        *(f"assets/{name}" for name in (*LIBRARIES, *_LICENCES)),
-        *(f"submissions/{submission.slug}/{name}" for submission in site.submissions for name in _OF_SUBMISSION),
-        *_OF_SITE,
-    ]
-    site_folder.write(_files(site, progress), names)
+    site_folder.write(_files(site), progress)
 
 
-def _files(site: SiteContent, progress: Progress) -> Iterator[tuple[str, bytes]]:
+def _files(site: SiteContent) -> dict[str, Callable[[], bytes]]:
     """The files of the site, with the first page at the end."""
     pages = Pages(site, __version__)
-    for name in (*LIBRARIES, *_LICENCES):
-        yield f"assets/{name}", asset(name).encode()
-    for number, submission in enumerate(site.submissions, 1):
-        below = partial("submissions/{}/{}".format, submission.slug)
-        yield below("report.html"), _bytes(_report(submission, with_samples=site.with_samples))
-        yield below("results.json"), downloads.results_json(site, submission)
-        yield below("results.csv"), downloads.results_csv(submission)
-        yield below("index.html"), _bytes(pages.submission(submission))
-        progress("writing the site", number, len(site.submissions))
-    yield "methods.html", _bytes(pages.methods())
-    yield "leaderboard.json", downloads.leaderboard_json(site)
-    yield "leaderboard.csv", downloads.leaderboard_csv(site)
-    yield "index.html", _bytes(pages.index())
+    files: dict[str, Callable[[], bytes]] = {
+        f"assets/{name}": partial(_asset, name) for name in (*LIBRARIES, *_LICENCES)
+    }
+    for submission in site.submissions:
+        below = f"submissions/{submission.slug}"
+        files |= {
+            f"{below}/report.html": partial(_report, submission, with_samples=site.with_samples),
+            f"{below}/results.json": partial(downloads.results_json, site, submission),
+            f"{below}/results.csv": partial(downloads.results_csv, submission),
+            f"{below}/index.html": partial(_submission_page, pages, submission),
+        }
+    return files | {
+        "leaderboard.json": partial(downloads.leaderboard_json, site),
+        "leaderboard.csv": partial(downloads.leaderboard_csv, site),
+        "methods.html": lambda: _bytes(pages.methods()),
+        "index.html": lambda: _bytes(pages.index()),
+    }
 
 
-def _report(submission: Submission, *, with_samples: bool) -> str:
+def _submission_page(pages: Pages, submission: Submission) -> bytes:
+    return _bytes(pages.submission(submission))
+
+
+def _asset(name: str) -> bytes:
+    return asset(name).encode()
+
+
+def _report(submission: Submission, *, with_samples: bool) -> bytes:
     page = report_html([submission.run], [submission.name], version=__version__, with_samples=with_samples)
-    return as_page_of_the_site(page, "../../assets/")
+    return _bytes(as_page_of_the_site(page, "../../assets/"))
 
 
 def _bytes(page: str) -> bytes:

@@ -1,14 +1,14 @@
 """The folder of a site: every file is complete at any time, and nothing that is not ours is touched.
 
 `site.json` lists our files. It names the old and the new ones before the first is written, so that after a crash the
-folder is still known to be ours. The first page is written after the pages that it links to, and old pages that the new
-site does not have are removed after it.
+folder is still known to be ours. New files are written before old ones are replaced, and old pages that the new site
+does not have are removed at the end, so that no link is ever broken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,10 +16,11 @@ import msgspec
 
 from multimodal_eval import __version__
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import to_json
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage
 
-__all__ = ["SiteFolder"]
+__all__ = ["Files", "SiteFolder"]
 
 LIST = "site.json"
 FORMAT = 1
@@ -28,6 +29,7 @@ _OURS = re.compile(
     rf"(?:index|methods)\.html|leaderboard\.(?:json|csv)|assets/[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*"
     rf"|submissions/{_SLUG}/(?:(?:index|report)\.html|results\.(?:json|csv))"
 )
+Files = Mapping[str, Callable[[], bytes]]  # by name, in the order in which they are written
 _ADVICE = "Name an empty or a new folder with --site"
 
 
@@ -66,22 +68,26 @@ class SiteFolder:
             )
         return {name for name in listed.files if _OURS.fullmatch(name)}
 
-    def write(self, files: Iterable[tuple[str, bytes]], names: Iterable[str]) -> None:
-        """Write the files in their order, and remove those of the old site that are not among `names`."""
-        new = set(names)
-        for name in sorted(new - self._old):
+    def write(self, files: Files, progress: Progress = silent) -> None:
+        """Write the files, and remove those of the old site that are not among them.
+
+        New files come first: when a page is replaced, what it links to is there.
+        """
+        new = files.keys() - self._old
+        for name in sorted(new):
             if (self.path / name).exists():
                 raise ConfigError(f"{self.path / name} is in the way: it is not part of the site. Move it elsewhere")
         self._storage.make()
         with self._storage.locked():
             self._list(self._old | new)
-            for name, content in files:
+            for number, name in enumerate(sorted(files, key=lambda name: name not in new), 1):
                 self._require_inside(name)
-                self._storage.write_bytes(name, content)
-            for name in sorted(self._old - new):
+                self._storage.write_bytes(name, files[name]())
+                progress("writing the site", number, len(files))
+            for name in sorted(self._old - files.keys()):
                 self._remove(name)
             self._remove_leftovers()
-            self._list(new)
+            self._list(set(files))
 
     def _list(self, names: set[str]) -> None:
         content = _List(f"multimodal-eval {__version__}", FORMAT, sorted(names))
