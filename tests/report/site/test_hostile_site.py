@@ -13,14 +13,14 @@ from multimodal_eval.core.records import Calibrated
 from multimodal_eval.report.site.build import write_site
 from tests.report.hostile import ALL, TEXTS, hostile_run
 from tests.report.site.conftest import file_server
-from tests.report.site.parsed import broken_links, parsed
+from tests.report.site.parsed import allowed, broken_links, parsed
 
 TAGS = set(
     "html head meta title link style body a header div span img nav button main h1 h2 p time section label input "
     "select table caption thead tbody tr th td svg path circle line text dl dt dd strong footer script bdi small br "
     "code pre details summary".split()
 )
-NAMES = [TEXTS[0].replace("/", ""), TEXTS[6], "A", "a"]
+NAMES = [TEXTS[6], TEXTS[0].replace("/", ""), "A", "a"]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,7 @@ def test_no_text_becomes_an_element_or_an_attribute(hostile_site):
         tags = {tag for tag, _ in page.elements}
         assert tags <= TAGS, tags - TAGS
         assert [tag for tag, _ in page.code] == ["style", "script"]
+        assert all(allowed(code) in page.policy for _, code in page.code)  # a text opens no script that ours closes
         for tag, attrs in page.elements:
             assert not any(name.startswith(("on", "style", "srcdoc", "formaction")) for name in attrs), (tag, attrs)
     assert broken_links(hostile_site) == []

@@ -14,6 +14,8 @@ from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.render import asset
 from multimodal_eval.report.site.build import write_site
+from multimodal_eval.report.site.content import site_content
+from multimodal_eval.report.site.places import tied_places
 from multimodal_eval.run.evaluate import evaluate
 from tests.report.site.boards import CONFIG, PUBLIC_REASON, SAMPLES, SYSTEMS, ranked, samples, scored
 from tests.report.site.conftest import TITLE
@@ -154,6 +156,19 @@ def test_the_page_of_a_submission(site, board_runs):
     assert "better" in text
 
 
+@pytest.mark.parametrize(
+    ("places", "shown"),
+    [([], ""), ([2], "2"), ([2, 3], "2, 3"), ([2, 3, 4], "2–4"), ([1, 4, 5, 6, 9, 10, 12], "1, 4–6, 9, 10, 12")],
+)
+def test_ties_are_shown_as_ranges_of_places(board_runs, places, shown):
+    runs, board = board_runs
+    rows = [replace(board.standings[0], name="alba", tied_with=tuple(f"n{place}" for place in places))]
+    content = site_content(runs, replace(board, standings=tuple(rows)), "t", with_samples=False)
+    first = content.submissions[0]
+    others = [replace(first, standing=replace(rows[0], name=f"n{place}", place=place)) for place in places]
+    assert tied_places(first, replace(content, submissions=[first, *others])) == shown
+
+
 def test_places_by_other_metrics(site, board_runs):
     runs, board = board_runs
     for metric, lower in (("wer", True), ("exact_match", False)):
@@ -194,7 +209,8 @@ def test_downloads_have_all_digits(site, board_runs):
     assert (results["place"], results["metrics"]["wer"]["value"]) == (3, entry.value)
     table = list(csv.DictReader(io.StringIO((slug(site, "cirrus") / "results.csv").read_bytes().decode())))
     assert {row["metric"] for row in table} >= {"rouge_l", "wer", "wer.hits"}
-    assert float(next(row["high"] for row in table if row["metric"] == "wer")) == entry.high
+    row = next(row for row in table if row["metric"] == "wer")
+    assert (float(row["high"]), row["n_scored"], row["n_total"]) == (entry.high, str(SAMPLES - 1), str(SAMPLES))
 
 
 def test_the_published_leaderboard_can_be_read_again(site, tmp_path):
