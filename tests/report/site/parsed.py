@@ -47,8 +47,8 @@ class Parsed(HTMLParser):
     @property
     def links(self) -> list[str]:
         """Addresses in attributes, without data in the page and places on the page."""
-        found = [attrs.get(name) for _, attrs in self.elements for name in ("href", "src")]
-        return [link for link in found if link and not link.startswith(("#", "data:image/"))]
+        addresses = [attrs.get(name) for _, attrs in self.elements for name in ("href", "src")]
+        return [link for link in addresses if link and not link.startswith(("#", "data:image/"))]
 
 
 def parsed(path: Path) -> Parsed:

@@ -40,6 +40,13 @@ def test_nothing_to_show():
     assert scale_of([]).place(0.5) == WIDTH / 2
 
 
+@pytest.mark.parametrize("value", [1e308, -1e308, float("inf"), float("nan"), 1e-320])
+def test_values_beyond_all_scales(value):
+    scale = scale_of([0.2, value, -value])
+    assert MARGIN <= scale.place(0.2) <= WIDTH - MARGIN
+    assert len(scale.ticks) <= 7
+
+
 def test_a_value_outside_is_drawn_at_the_end():
     scale = scale_of([0.0, 1.0])
     assert scale.place(7.0) == WIDTH - MARGIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
 from multimodal_eval.contests.public_reasons import UNKNOWN
@@ -80,9 +81,14 @@ class SiteContent:
         """The other submissions that may be as good as the first."""
         return [submission for submission in self.submissions[1:] if submission.leads]
 
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """The position of each submission in the list."""
+        return {submission.name: position for position, submission in enumerate(self.submissions)}
+
     def find(self, name: str) -> Submission | None:
-        """The submission with this name; None if the file names one that it does not rank."""
-        return next((submission for submission in self.submissions if submission.name == name), None)
+        """The submission with this name; None if the leaderboard names one that it does not rank."""
+        return self.submissions[self.order[name]] if name in self.order else None
 
 
 def site_content(runs: Location, board: Leaderboard, title: str, *, with_samples: bool) -> SiteContent:

@@ -38,7 +38,7 @@ class _PublishedFolder(RunFolder):
         if report is None:
             return None
         metrics = {
-            name: replace(found, unreadable=_counted(found.unreadable)) for name, found in report.metrics.items()
+            name: replace(judge, unreadable=_counted(judge.unreadable)) for name, judge in report.metrics.items()
         }
         return replace(report, metrics=metrics)
 

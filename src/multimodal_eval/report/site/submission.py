@@ -61,7 +61,7 @@ def _role(site: SiteContent, submission: Submission, other: Submission) -> str:
     place = f"place {other.standing.place}"
     if other is site.submissions[0]:
         return f"the first, {place}" if other.standing.place == submission.standing.place else "the first"
-    above = site.submissions.index(other) < site.submissions.index(submission)
+    above = site.order[other.name] < site.order[submission.name]
     return f"{place}, the next {'above' if above else 'below'}"
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 
 __all__ = ["Scale", "Whisker", "scale_of"]
 
 WIDTH = 180
 MARGIN = 8  # on both sides, for dots at the ends
 TICKS = 4  # at most this many steps
+LARGEST = 1e12  # larger values do not stretch a scale
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Scale:
 
 def scale_of(values: Iterable[float | None], *, include: float | None = None) -> Scale:
     """A scale with round ends that shows all values; `include` is a value that it shows in any case."""
-    shown = [value for value in (*values, include) if value is not None and isfinite(value)]
+    shown = [value for value in (*values, include) if value is not None and abs(value) <= LARGEST]
     low, high = (min(shown), max(shown)) if shown else (0.0, 1.0)
     if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
         padding = max(0.05, abs(low) * 0.05)
