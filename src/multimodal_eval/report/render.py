@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment
 from markupsafe import Markup
 
 from multimodal_eval.report.content import Content
@@ -36,7 +35,9 @@ _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 
 def render(content: Content, version: str) -> str:
     """The page; `version` is the version of the program."""
-    page = _environment().get_template("report.html.j2")
+    environment = templates(_HERE / "templates")
+    environment.filters["heat"] = _heat
+    page = environment.get_template("report.html.j2")
     return page.render(
         content=content,
         version=version,
@@ -46,13 +47,6 @@ def render(content: Content, version: str) -> str:
         scripts=[Markup(asset(name)) for name in _SCRIPTS],
         data=json_for_script({"charts": content.charts}),
     )
-
-
-@cache
-def _environment() -> Environment:
-    environment = templates(_HERE / "templates")
-    environment.filters["heat"] = _heat
-    return environment
 
 
 @cache

@@ -18,14 +18,12 @@ def names(page):
 def test_pages_open_without_errors(visit, address):
     for path in PAGES:
         seen = visit(f"{address}/{path}")
-        assert (seen.console, seen.dialogs) == ([], []), path
-        own = ["../../assets/d3.min.js", "../../assets/plot.umd.min.js"] if path.endswith("report.html") else []
-        assert len(seen.loaded) == len(own), (path, seen.loaded)
+        assert (seen.console, seen.dialogs, seen.loaded) == ([], [], []), path
 
 
-def test_reports_draw_their_charts(visit, address):
+def test_a_report_leads_back_to_its_submission(visit, address):
     page = visit(f"{address}/submissions/cirrus/report.html").page
-    assert page.locator("[data-chart]").count() == page.locator("[data-chart] svg").count() > 2
+    assert page.locator("main svg").count() > 2  # charts
     page.get_by_role("link", name="← Submission").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("cirrus")
 

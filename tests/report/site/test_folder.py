@@ -85,7 +85,8 @@ def test_a_file_in_the_way_is_not_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["../outside.html", "/etc/hosts", "submissions/../../outside.html", "notes.txt", "assets/../outside.html"]
+    "name",
+    ["../outside.html", "/etc/hosts", "submissions/../../outside.html", "notes.txt", "submissions/a/../../x"],
 )
 def test_a_list_cannot_remove_other_files(tmp_path, name):
     outside = tmp_path / "outside.html"
@@ -140,7 +141,7 @@ def old_and_new(board_runs, tmp_path_factory):
     return folder / "old", files_of(folder / "new")
 
 
-@pytest.mark.parametrize("after", [0, 1, 4, 5, 7, 10, 13, 14, 17, 19])
+@pytest.mark.parametrize("after", [0, 1, 2, 4, 7, 8, 10, 12, 14, 15])
 def test_a_crash_leaves_whole_pages_whose_links_resolve(board_runs, old_and_new, tmp_path, monkeypatch, after):
     """Whatever is written before the crash, no link is broken, and the next attempt is complete."""
     old, new = old_and_new

@@ -111,14 +111,13 @@ def test_no_text_is_executed(visit, hostile_site):
                     path.unlink()
 
 
-def test_reports_run_nothing_and_load_only_their_libraries(visit, hostile_site):
+def test_reports_run_nothing_and_load_nothing(visit, hostile_site):
     with file_server(hostile_site) as host:
         path = next(hostile_site.glob("submissions/*/report.html")).relative_to(hostile_site).as_posix()
         for base in (hostile_site.as_uri(), host):
             seen = visit(f"{base}/{path}")
             assert seen.page.evaluate("window.__pwned") is None
-            assert seen.console == []
-            assert {address.rpartition("/")[2] for address in seen.loaded} == {"d3.min.js", "plot.umd.min.js"}
+            assert (seen.console, seen.loaded) == ([], [])
 
 
 def test_controls_work_on_hostile_texts(visit, hostile_site):

@@ -192,7 +192,7 @@
 
   function tabs() {
     const holder = document.getElementById("sample-tabs");
-    if (!holder) return; // a report without samples
+    if (!holder) return;
     const panels = [...holder.querySelectorAll(":scope > .panel")];
     if (panels.length < 2) return;
     const list = document.createElement("div");

@@ -11,17 +11,15 @@ from multimodal_eval.analysis.leaderboard import Leaderboard
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.render import asset
 from multimodal_eval.report.site import downloads
 from multimodal_eval.report.site.content import SiteContent, Submission, site_content
 from multimodal_eval.report.site.folder import SiteFolder
 from multimodal_eval.report.site.pages import Pages
-from multimodal_eval.report.site.site_report import LIBRARIES, as_page_of_the_site
+from multimodal_eval.report.site.site_report import with_link_back
 
 __all__ = ["TITLE", "write_site"]
 
 TITLE = "Leaderboard"
-_LICENCES = ("d3.LICENSE.txt", "plot.LICENSE.txt")
 
 
 def write_site(
@@ -45,9 +43,7 @@ def write_site(
 def _files(site: SiteContent) -> dict[str, Callable[[], bytes]]:
     """The files of the site, with the first page at the end."""
     pages = Pages(site, __version__)
-    files: dict[str, Callable[[], bytes]] = {
-        f"assets/{name}": partial(_asset, name) for name in (*LIBRARIES, *_LICENCES)
-    }
+    files: dict[str, Callable[[], bytes]] = {}
     for submission in site.submissions:
         below = f"submissions/{submission.slug}"
         files |= {
@@ -68,13 +64,9 @@ def _submission_page(pages: Pages, submission: Submission) -> bytes:
     return _bytes(pages.submission(submission))
 
 
-def _asset(name: str) -> bytes:
-    return asset(name).encode()
-
-
 def _report(submission: Submission, *, with_samples: bool) -> bytes:
     page = report_html([submission.run], [submission.name], version=__version__, with_samples=with_samples)
-    return _bytes(as_page_of_the_site(page, "../../assets/"))
+    return _bytes(with_link_back(page))
 
 
 def _bytes(page: str) -> bytes:

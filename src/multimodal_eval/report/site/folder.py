@@ -26,7 +26,7 @@ LIST = "site.json"
 FORMAT = 1
 _SLUG = "[a-z0-9][a-z0-9_-]*"
 _OURS = re.compile(
-    rf"(?:index|methods)\.html|leaderboard\.(?:json|csv)|assets/[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*"
+    rf"(?:index|methods)\.html|leaderboard\.(?:json|csv)"
     rf"|submissions/{_SLUG}/(?:(?:index|report)\.html|results\.(?:json|csv))"
 )
 Files = Mapping[str, Callable[[], bytes]]  # by name, in the order in which they are written
@@ -108,7 +108,7 @@ class SiteFolder:
 
     def _remove_leftovers(self) -> None:
         """Unfinished files of a process that was killed."""
-        for pattern in ("*", "assets/*", "submissions/*/*"):
+        for pattern in ("*", "submissions/*/*"):
             for path in self.path.glob(f"{pattern}{TEMPORARY}"):
                 with suppress(OSError):
                     path.unlink()

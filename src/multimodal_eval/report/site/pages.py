@@ -20,7 +20,7 @@ from multimodal_eval.report.site.submission import submission_lines
 from multimodal_eval.report.site.whiskers import WIDTH
 from multimodal_eval.report.templating import templates
 
-__all__ = ["Pages", "hash_source"]
+__all__ = ["Pages"]
 
 _HERE = Path(__file__).parent
 _SHOWN_TIES = 5  # names in the first sentence
@@ -81,11 +81,11 @@ def _script() -> str:
 def _policy() -> str:
     """Only our script and style may run, and nothing may be loaded but images in the page itself."""
     return (
-        f"default-src 'none'; script-src {hash_source(_script())}; style-src {hash_source(_style())}; img-src data:; "
+        f"default-src 'none'; script-src {_hash_source(_script())}; style-src {_hash_source(_style())}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def hash_source(text: str) -> str:
+def _hash_source(text: str) -> str:
     """The source expression that allows exactly this script or style."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
