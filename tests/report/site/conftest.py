@@ -28,7 +28,7 @@ def board_runs(tmp_path_factory):
 def site(board_runs, tmp_path_factory) -> Path:
     """The folder of the site."""
     runs, board = board_runs
-    folder = tmp_path_factory.mktemp("site") / "site"
+    folder: Path = tmp_path_factory.mktemp("site") / "site"
     write_site(folder, runs, board, title=TITLE)
     return folder
 

@@ -141,7 +141,7 @@ def test_whiskers_are_on_one_scale(visit, site, board_runs):
     page = visit((site / "index.html").as_uri(), viewport=DESKTOP).page
     dots = page.locator("svg.whisker circle").evaluate_all("dots => dots.map(dot => dot.getBoundingClientRect().x)")
     assert dots == sorted(dots, reverse=True)
-    lines = page.locator("svg.whisker path").evaluate_all(
+    lines = page.locator("svg.whisker path.ends").evaluate_all(
         "lines => lines.map(line => [line.getBoundingClientRect().left, line.getBoundingClientRect().right])"
     )
     assert all(left <= dot + 5 <= right for dot, (left, right) in zip(dots, lines, strict=True))
