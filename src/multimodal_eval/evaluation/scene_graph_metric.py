@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.options import Option
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.text.languages import UNFIT, fits
 from multimodal_eval.text.parsing.parser import RESOURCE, open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.scene_graphs.matching import CATEGORIES, Match
+from multimodal_eval.text.scene_graphs.openings import Openings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 
 PARSER = "en-core-web-sm-3.6.0"
 _ENGLISH = frozenset({"en"})
+OPENINGS = Option(
+    str,
+    "original",
+    choices=("original", "plain"),
+    convert=str,
+    is_quiet=True,
+    help='how "a man riding a horse" is read: as SPICE\'s own parser does, or as a clause',
+)
 
 
 class SceneGraphMetric(Metric):
@@ -48,15 +58,16 @@ class SceneGraphMetric(Metric):
         return {"parser": f"{PARSER}@{get_resource(RESOURCE).fingerprint}", "synonyms": "wordnet-3.0"}
 
 
-def matches_of(samples: Sequence[Sample]) -> list[Match]:
+def matches_of(samples: Sequence[Sample], openings: Openings) -> list[Match]:
     """The answers compared with their references. SPICE and SPIDEr of a run share them."""
     batch = Batch.of(samples)
 
     def compare() -> list[Match]:
         answers = [sample.generated_answer or "" for sample in batch]
-        return compared_captions(open_parser(), answers, [sample.reference_texts for sample in batch])
+        references = [sample.reference_texts for sample in batch]
+        return compared_captions(open_parser(), answers, references, openings=openings)
 
-    return batch.shared(("scene graphs",), compare)
+    return batch.shared(("scene graphs", openings), compare)
 
 
 def f_scores(matches: Sequence[Match]) -> Vector:

@@ -19,11 +19,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from multimodal_eval.core.metric import Scorer
+from multimodal_eval.core.options import Options, signed_values
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.scene_graph_metric import (
+    OPENINGS,
     SceneGraphMetric,
     details_of,
     language_warnings,
@@ -33,14 +35,18 @@ from multimodal_eval.evaluation.scene_graph_metric import (
 from multimodal_eval.text.captions import require_references
 from multimodal_eval.text.parsing.parser import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
+from multimodal_eval.text.scene_graphs.openings import Openings
 
 __all__ = ["compute_spice", "spice"]
 
 
-def spice(candidate: str, references: Sequence[str]) -> float:
-    """SPICE of one English caption against its references. Needs the parser: `mmeval fetch spice`."""
+def spice(candidate: str, references: Sequence[str], *, openings: Openings = "original") -> float:
+    """SPICE of one English caption against its references. Needs the parser: `mmeval fetch spice`.
+
+    `openings` says how "a man riding a horse" is read: as SPICE's own parser does, or `plain`, as a clause.
+    """
     require_references("spice", references)
-    (match,) = compared_captions(open_parser(), [candidate], [list(references)])
+    (match,) = compared_captions(open_parser(), [candidate], [list(references)], openings=openings)
     return match.all.f
 
 
@@ -51,23 +57,31 @@ class Spice(SceneGraphMetric):
     version = "1"
     bounds = (0, 1)
     summary = __doc__
+    options = Options(openings=OPENINGS)
 
     def signature(self, state: Any = None) -> Signature:
         """The parser and the source of synonyms."""
-        return Signature(self.name, self.version, {**self.parser_settings, "tokenizer": "ptb"})
+        return Signature(
+            self.name,
+            self.version,
+            {**self.parser_settings, "tokenizer": "ptb", **signed_values(self.declared_options, self.options)},
+        )
 
     def open(self, state: Any) -> Scorer:
         """Open the parser, which the process shares."""
         open_parser()
-        return _SpiceScorer()
+        return _SpiceScorer(self.options["openings"])
 
 
 class _SpiceScorer:
+    def __init__(self, openings: Openings) -> None:
+        self.openings = openings
+
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         warnings = language_warnings(batch)
         return [
             Score(match.all.f, parts=parts_of(match), details=details_of(match), warning=warnings.get(row))
-            for row, match in enumerate(matches_of(batch))
+            for row, match in enumerate(matches_of(batch, self.openings))
         ]
 
 

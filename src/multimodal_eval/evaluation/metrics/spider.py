@@ -20,7 +20,13 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.evaluation.scene_graph_metric import SceneGraphMetric, f_scores, language_warnings, matches_of
+from multimodal_eval.evaluation.scene_graph_metric import (
+    OPENINGS,
+    SceneGraphMetric,
+    f_scores,
+    language_warnings,
+    matches_of,
+)
 from multimodal_eval.text.captions import (
     FrequenciesName,
     captions_of,
@@ -31,6 +37,7 @@ from multimodal_eval.text.captions import (
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.image_keys import ImageKey
 from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.scene_graphs.openings import Openings
 
 __all__ = ["compute_spider"]
 
@@ -46,7 +53,7 @@ class Spider(SceneGraphMetric):
     version = "1"
     bounds = (0, 5.5)
     summary = __doc__
-    options = Options(options_of(_declared))
+    options = Options(options_of(_declared), openings=OPENINGS)
     state_type = DocumentFrequencies
 
     def signature(self, state: Any = None) -> Signature:
@@ -66,7 +73,7 @@ class Spider(SceneGraphMetric):
     @property
     def corpus_key(self) -> tuple[Any, ...]:
         """The same as that of CIDEr-D with the same options, whose statistics are shared."""
-        options = {**self.options, "tokenizer": "ptb"}
+        options = {"df": self.options["df"], "image_key": self.options["image_key"], "tokenizer": "ptb"}
         return (document_frequencies, *((key, repr(value)) for key, value in sorted(options.items())))
 
     def default_state(self) -> DocumentFrequencies:
@@ -81,15 +88,18 @@ class Spider(SceneGraphMetric):
     def open(self, state: Any) -> Scorer:
         """Open the parser, which the process shares."""
         open_parser()
-        return _SpiderScorer(state)
+        return _SpiderScorer(state, self.options["openings"])
 
 
 class _SpiderScorer:
-    def __init__(self, corpus: DocumentFrequencies) -> None:
-        self.corpus = corpus
+    def __init__(self, corpus: DocumentFrequencies, openings: Openings) -> None:
+        self.corpus, self.openings = corpus, openings
 
     def score(self, batch: Sequence[Sample]) -> Scores:
-        spice, cider_d = f_scores(matches_of(batch)), captions_of(batch, "ptb").cider_d(self.corpus.table)
+        spice, cider_d = (
+            f_scores(matches_of(batch, self.openings)),
+            captions_of(batch, "ptb").cider_d(self.corpus.table),
+        )
         scores = Scores.of_values((spice + cider_d) / 2, parts={"spice": spice, "cider_d": cider_d})
         scores.warnings.update(language_warnings(batch))
         return scores

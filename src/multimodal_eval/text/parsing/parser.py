@@ -79,13 +79,4 @@ def _open(folder: str) -> CaptionParser:
         verify(get_resource(RESOURCE), place)
     except FetchError as fault:
         raise UnavailableError(f"{fault} Remove the folder {place} and run: mmeval fetch {RESOURCE}") from None
-    return CaptionParser(
-        read_parser(
-            tok2vec=place / "tok2vec.model",
-            tagger=place / "tagger.model",
-            tagger_labels=place / "tagger.cfg",
-            parser=place / "parser.model",
-            moves=place / "parser.moves",
-            norms=place / "lookups.bin",
-        )
-    )
+    return CaptionParser(read_parser(place))

@@ -1,8 +1,8 @@
 """Words that the small parser mistakes, and common words that it is given in their place.
 
-The parser knows few words. It takes "hydrant" for an adjective, and "a dog leaps over a log" for a noun phrase. Two kinds
-of mistakes can be recognised without another parser: a word that WordNet lists only as a noun must be a noun, and a
-plural cannot follow "a". A caption with such a word is parsed again, with a common word instead of it.
+The parser knows few words. It takes "hydrant" for an adjective, and "a dog leaps over a log" for a noun phrase. Two
+kinds of mistakes can be recognised without another parser: a word that WordNet lists only as a noun must be a noun, and
+a plural cannot follow "a". A caption with such a word is parsed again, with a common word instead of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The files of a spaCy pipeline, as the native parser takes them.
 
-They are read with msgspec and NumPy alone. spaCy is not needed, and nothing of the files is executed. Only the layout of
-spaCy's small pipelines (3.x) is supported; another one is refused.
+They are read with msgspec and NumPy alone. spaCy is not needed, and nothing of the files is executed. Only the layout
+of spaCy's small pipelines (3.x) is supported; another one is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 ROOT = "ROOT"
-_BREAK = 4
 _LIFTED = "||"  # "dobj||xcomp": the word belongs to the nearest xcomp below its head
 
 
@@ -63,16 +62,19 @@ class _Network(msgspec.Struct):
         ]
 
 
-def read_parser(tok2vec: Path, tagger: Path, tagger_labels: Path, parser: Path, moves: Path, norms: Path) -> OpenedParser:
-    """The parser in the files of a pipeline."""
+def read_parser(folder: Path) -> OpenedParser:
+    """The parser in a folder with the files of `mmeval fetch en-core-web-sm`."""
     try:
-        return _read_parser(tok2vec, tagger, tagger_labels, parser, moves, norms)
+        return _read_parser(folder)
     except (msgspec.MsgspecError, json.JSONDecodeError, KeyError, IndexError, ValueError, TypeError) as fault:
-        raise UnavailableError(f"the parser in {tok2vec.parent} cannot be read: {fault}") from None
+        raise UnavailableError(f"the parser in {folder} cannot be read: {fault}") from None
 
 
-def _read_parser(tok2vec: Path, tagger: Path, tagger_labels: Path, parser: Path, moves: Path, norms: Path) -> OpenedParser:
-    vectors, tags, steps = (msgspec.msgpack.decode(path.read_bytes(), type=_Network) for path in (tok2vec, tagger, parser))
+def _read_parser(folder: Path) -> OpenedParser:
+    vectors, tags, steps = (
+        msgspec.msgpack.decode((folder / f"{name}.model").read_bytes(), type=_Network)
+        for name in ("tok2vec", "tagger", "parser")
+    )
     tables = [
         (rows, seed)
         for (rows,), seed in zip(vectors.arrays("hashembed", "E"), vectors.attribute("hashembed", "seed"), strict=True)
@@ -86,7 +88,7 @@ def _read_parser(tok2vec: Path, tagger: Path, tagger_labels: Path, parser: Path,
     ((tag_weights, tag_bias),) = tags.arrays("softmax", "W", "b")
     ((feature_weights, feature_bias, absent),) = steps.arrays("precomputable_affine", "W", "b", "pad")
     by_width = {weights.shape[1]: (weights, bias) for weights, bias in steps.arrays("linear", "W", "b")}
-    names = _step_names(moves)
+    names = _step_names(folder / "parser.moves")
     labels = tuple(dict.fromkeys([ROOT, *(part for _, label in names for part in label.split(_LIFTED))]))
     numbers = {label: number for number, label in enumerate(labels)}
     native = DependencyParser(
@@ -99,10 +101,10 @@ def _read_parser(tok2vec: Path, tagger: Path, tagger_labels: Path, parser: Path,
         scores=by_width[feature_weights.shape[1]],
         steps=[_step(move, label, numbers) for move, label in names],
         root_label=numbers[ROOT],
-        norms=_norms(norms),
+        norms=_norms(folder / "lookups.bin"),
         fixed_keys=FIXED_KEYS,
     )
-    return OpenedParser(native, tuple(json.loads(tagger_labels.read_bytes())["labels"]), labels)
+    return OpenedParser(native, tuple(json.loads((folder / "tagger.cfg").read_bytes())["labels"]), labels)
 
 
 def _step_names(moves: Path) -> list[tuple[int, str]]:

@@ -9,6 +9,7 @@ from multimodal_eval.text.parsing.parser import CaptionParser
 from multimodal_eval.text.scene_graphs.graph import SceneGraph
 from multimodal_eval.text.scene_graphs.matching import Match, compare
 from multimodal_eval.text.scene_graphs.merging import merged
+from multimodal_eval.text.scene_graphs.openings import Openings
 from multimodal_eval.text.scene_graphs.rules import scene_graph
 
 IMAGES_AT_ONCE = 1024  # the parses of more would take much memory
@@ -21,6 +22,7 @@ def compared_captions(
     candidates: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
+    openings: Openings = "original",
     threads: int = 1,
     are_lines: bool = False,
 ) -> list[Match]:
@@ -34,17 +36,19 @@ def compared_captions(
         block = counts[first : first + IMAGES_AT_ONCE]
         end = start + sum(block)
         matches += _compared(
-            parser, all_candidates[first : first + IMAGES_AT_ONCE], all_references[start:end], block, threads
+            parser, all_candidates[first : first + IMAGES_AT_ONCE], all_references[start:end], block, openings, threads
         )
         start = end
     return matches
 
 
-def caption_graphs(parser: CaptionParser, captions: Sequence[Tokens], threads: int = 1) -> dict[Tokens, SceneGraph]:
+def caption_graphs(
+    parser: CaptionParser, captions: Sequence[Tokens], openings: Openings = "original", threads: int = 1
+) -> dict[Tokens, SceneGraph]:
     """The scene graph of each distinct caption."""
     distinct = list(dict.fromkeys(captions))
     return {
-        tokens: scene_graph(sentence)
+        tokens: scene_graph(sentence, openings)
         for tokens, sentence in zip(distinct, parser.parse(distinct, threads), strict=True)
     }
 
@@ -54,9 +58,14 @@ def _tokens(texts: Sequence[str], are_lines: bool) -> list[Tokens]:
 
 
 def _compared(
-    parser: CaptionParser, candidates: list[Tokens], references: list[Tokens], counts: list[int], threads: int
+    parser: CaptionParser,
+    candidates: list[Tokens],
+    references: list[Tokens],
+    counts: list[int],
+    openings: Openings,
+    threads: int,
 ) -> list[Match]:
-    graphs = caption_graphs(parser, [*candidates, *references], threads)
+    graphs = caption_graphs(parser, [*candidates, *references], openings, threads)
     matches = []
     start = 0
     for tokens, count in zip(candidates, counts, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from multimodal_eval.text.parsing.words import Sentence, Word
 from multimodal_eval.text.scene_graphs.attachments import attach_to_nearest
-from multimodal_eval.text.scene_graphs.openings import Opening, opening_of
+from multimodal_eval.text.scene_graphs.openings import Opening, Openings, opening_of
 
 PRONOUNS = frozenset("it he she they him her them himself itself herself themselves".split())
 _THREE_WORDS = frozenset({("in", "front"), ("on", "top")})  # with "of"
@@ -27,10 +27,10 @@ class Phrase:
 class CaptionReading:
     """The words of a caption, attached and read as the original does."""
 
-    def __init__(self, sentence: Sentence) -> None:
+    def __init__(self, sentence: Sentence, openings: Openings = "original") -> None:
         self.words = sentence
         attach_to_nearest(sentence)
-        self.opening: Opening = opening_of(sentence)
+        self.opening: Opening = opening_of(sentence, openings)
         if self.opening.noun_gerund is not None:
             self.opening.noun_gerund.lemma = self.opening.noun_gerund.text
         self._first_kept = 0 if self.opening.noun_gerund is None else self.opening.noun_gerund.index
@@ -112,7 +112,7 @@ class CaptionReading:
         return (target for of in noun.labelled("prep") if of.text == "of" for target in of.labelled("pobj"))
 
     def _find_inner_nouns(self) -> set[int]:
-        """The nouns of "in front of" and "on top of" where these are prepositions: they have no relation of their own."""
+        """The nouns of "in front of" and "on top of" where these are prepositions: no relations of their own."""
         return {
             noun.index
             for preposition in self.words

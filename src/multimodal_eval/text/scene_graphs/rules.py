@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from multimodal_eval.text.parsing.words import Sentence, Word
 from multimodal_eval.text.scene_graphs.graph import Attribute, Relation, SceneGraph
+from multimodal_eval.text.scene_graphs.openings import Openings
 from multimodal_eval.text.scene_graphs.reading import CaptionReading
 from multimodal_eval.text.scene_graphs.verbs import verb_attributes, verb_relations
 
@@ -23,9 +24,9 @@ NUMBERS = {
 QUANTITIES = frozenset({"bunch", "couple", "lot", "lots"})  # "a couple of dogs" says how many dogs there are
 
 
-def scene_graph(sentence: Sentence) -> SceneGraph:
+def scene_graph(sentence: Sentence, openings: Openings = "original") -> SceneGraph:
     """The objects, attributes and relations of a caption. The sentence is changed."""
-    reading = CaptionReading(sentence)
+    reading = CaptionReading(sentence, openings)
     attributes: list[Attribute] = [
         (reading.opening.noun_gerund.lemma, word.lemma)
         for word in reading.gerund_modifiers
