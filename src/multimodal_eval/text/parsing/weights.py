@@ -125,7 +125,7 @@ def _step(move: int, label: str, numbers: Mapping[str, int]) -> tuple[int, int, 
 
 def _norms(path: Path) -> dict[int, str]:
     tables = msgspec.msgpack.decode(path.read_bytes(), type=dict[str, dict[int, str]])
-    return tables["lexeme_norm"]
+    return tables.get("lexeme_norm", {})
 
 
 def _array(stored: Mapping[Any, Any]) -> Floats:
