@@ -34,6 +34,7 @@ class Opening:
 
     reading: Reading
     gerund: Word | None = None
+    is_coordinated: bool = False  # "black and white cat sitting", whose gerund the original also takes for a verb
 
     @property
     def noun_gerund(self) -> Word | None:
@@ -55,7 +56,8 @@ def opening_of(sentence: Sentence, openings: Openings = "original") -> Opening:
     if gerund is not None and _has_gerund(gerund, sentence[count - 1]):
         reading = _reading(sentence, gerund)
         if reading != "clause":
-            return Opening(reading, gerund)
+            is_coordinated = reading == "noun" and any(word.tag == "CC" for word in sentence[:count])
+            return Opening(reading, gerund, is_coordinated)
     if len(sentence) > 1 and sentence[0].text in ORDERS and sentence[1].is_noun:
         return Opening("order", gerund)
     return Opening("none")

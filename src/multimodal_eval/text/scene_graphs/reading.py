@@ -34,7 +34,9 @@ class CaptionReading:
         if self.opening.noun_gerund is not None:
             self.opening.noun_gerund.lemma = self.opening.noun_gerund.text
         self._first_kept = 0 if self.opening.noun_gerund is None else self.opening.noun_gerund.index
-        self.has_verb = any(word.is_verb and word is not self.opening.noun_gerund for word in sentence)
+        self.has_verb = self.opening.is_coordinated or any(
+            word.is_verb and word is not self.opening.noun_gerund for word in sentence
+        )
         self._attach_after_gerund()
         self.inner_nouns = self._find_inner_nouns()
 
@@ -126,6 +128,7 @@ class CaptionReading:
         gerund = self.opening.gerund
         if gerund is None or not self.opening.has_no_subject:
             return
+        self._take_first_phrase(gerund)
         after_object = [preposition for preposition in gerund.labelled("prep") if preposition.index > gerund.index]
         target = next(gerund.labelled("dobj"), None)
         if self.opening.reading == "noun" and target is not None:
@@ -137,6 +140,15 @@ class CaptionReading:
         for verb in list(gerund.labelled("advcl", "xcomp", "acl", "conj")):
             if verb.tag == "VBG":
                 self._lower(verb, "acl")
+
+    def _take_first_phrase(self, gerund: Word) -> None:
+        """If its subject is lost, a gerund has the first phrase after its object: "flying a kite in the sky"."""
+        target = next(gerund.labelled("dobj"), None)
+        if self.opening.reading != "lost" or target is None or gerund.has("prep"):
+            return
+        first = next((preposition for preposition in target.labelled("prep") if preposition.text != "of"), None)
+        if first is not None:
+            first.attach(gerund)
 
     def _lower(self, word: Word, label: str) -> None:
         before = [other for other in self.words[: word.index] if self.is_object(other)]

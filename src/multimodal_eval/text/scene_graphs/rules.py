@@ -79,7 +79,7 @@ def _noun_relations(noun: Word, reading: CaptionReading) -> Iterator[Relation]:
             owner = modifier if modifier.is_noun else reading.first_object(modifier.index)
             if owner is not None:
                 yield owner.lemma, "have", noun.lemma
-    if noun.index in reading.inner_nouns or (reading.opening.reading == "order" and noun.label == "ROOT"):
+    if noun.index in reading.inner_nouns or (reading.opening.reading == "order" and noun.index == 1):
         return
     for phrase in reading.phrases(noun):
         if phrase.name == "of" and _is_quantity(noun):

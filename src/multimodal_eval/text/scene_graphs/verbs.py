@@ -39,8 +39,12 @@ def verb_attributes(verb: Word, reading: CaptionReading) -> Iterator[Attribute]:
         for adjective in verb.labelled("acomp"):
             for other in adjective.with_conjuncts():
                 yield subject.lemma, other.lemma
-        if verb.lemma != "be" and not verb.has(*_COMPLEMENTS):
+        if verb.lemma != "be" and not _has_complement(verb):
             yield subject.lemma, verb.lemma
+
+
+def _has_complement(verb: Word) -> bool:
+    return verb.has(*_COMPLEMENTS) or any(adverb.has("prep") for adverb in verb.labelled("advmod"))  # "next to it"
 
 
 def verb_relations(verb: Word, reading: CaptionReading) -> Iterator[Relation]:
