@@ -1,6 +1,7 @@
 """Response times of `mmeval view` for a run of a million samples: pages, sorts, filters, searches, details.
 
     python bench/viewer.py FOLDER             builds missing runs in FOLDER (takes minutes), then measures
+    python bench/viewer.py FOLDER gallery     only the rows whose name contains one of the words
 
 Prints the best, median and worst time in milliseconds of seven HTTP requests of each kind to a server in a separate
 process. The seven differ (another page, metric or word), so that no response comes from a cache.
@@ -8,6 +9,7 @@ process. The seven differ (another page, metric or word), so that no response co
 
 from __future__ import annotations
 
+import socket
 import statistics
 import subprocess
 import sys
@@ -36,7 +38,6 @@ WORDS = (
     "blue kitchen table beach snow train field horse plate pizza bench window light dark clock tower bridge river"
 ).split()
 RARE = tuple(f"rare{number}" for number in range(2_000))
-PORT = 8765
 
 
 def build(path: Path, seed: int) -> None:
@@ -74,7 +75,7 @@ def build(path: Path, seed: int) -> None:
             good = values[~failed]
             totals[name] += (len(good), good.sum(), (good**2).sum())
         folder.write_part("scores", part, pa.table(columns))
-    entries = {name: _entry(*sums.tolist()) for name, sums in totals.items()}
+    entries = {name: _entry(name, *sums.tolist()) for name, sums in totals.items()}
     composite = entries.pop("composite_score")
     results = {"task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
     folder.write_results(msgspec.convert({**results, "slices": {}, "notes": []}, Results))
@@ -99,7 +100,7 @@ def _sample(number: int, data: np.random.Generator, generator: np.random.Generat
     )
 
 
-def _entry(count: float, total: float, squares: float) -> dict[str, Any]:
+def _entry(name: str, count: float, total: float, squares: float) -> dict[str, Any]:
     mean = total / count
     error = float(np.sqrt((squares / count - mean**2) / count))
     return {
@@ -114,7 +115,7 @@ def _entry(count: float, total: float, squares: float) -> dict[str, Any]:
         "reasons": [{"reason": "the generator failed", "count": PARTS * PART - int(count)}],
         "warnings": {},
         "direction": "higher",
-        "signature": None,
+        "signature": f"{name}|v:1",
     }
 
 
@@ -133,6 +134,20 @@ def requests() -> dict[str, list[str]]:
         "filter by status": [f"/samples/first?status=error&sort={name}" for name in METRICS[:7]],
         "filter by two ranges": [f"/samples/first?min.cider=0.{i + 1}&max.bleu=0.3&sort=meteor" for i in seven],
         "filter by metadata": [f"/samples/first?meta=split&value=split-{i}" for i in seven],
+        "gallery, first page": [f"/samples/first?view=gallery&sort={name}" for name in METRICS[:7]],
+        "gallery, any page": [f"/samples/first?view=gallery&offset={offset}" for offset in deep],
+        "brush of one histogram": [f"/samples/first?min.cider=0.{i + 1}&max.cider=0.{i + 2}" for i in seven],
+        "brush that excludes few samples": [f"/samples/first?min.cider=0.0{i + 1}&view=gallery" for i in seven],
+        "brush, sorted by another metric": [f"/samples/first?min.bleu=0.{i + 1}&sort=meteor" for i in seven],
+        "values of two keys": [
+            f"/samples/first?meta.split=split-{i}&meta.split=split-{(i + 1) % 7}&meta.language=ru" for i in seven
+        ],
+        "values, brush and order": [
+            f"/samples/first?meta.split=split-{i}&meta.language=en&min.cider=0.{i + 1}&sort=meteor" for i in seven
+        ],
+        "filters that nothing matches": [
+            f"/samples/first?meta.split=split-{i}&min.cider=0.99999&q=dog&status=ok" for i in seven
+        ],
         "search: a frequent word": [f"/samples/first?q={WORDS[i + 2]}" for i in seven],
         "search: a rare word": [f"/samples/first?q={RARE[i]}" for i in seven],
         "search: a word in no answer": [f"/samples/first?q=nowhere{i}" for i in seven],
@@ -150,23 +165,29 @@ def main() -> None:
     for seed, name in enumerate(("first", "second")):
         if not (folder / name / "run.json").exists():
             build(folder / name, seed)
-    command = [sys.executable, "-m", "multimodal_eval.cli.main", "view", str(folder), "--port", str(PORT)]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "multimodal_eval.cli.main", "view", str(folder), "--port", str(port)]
     server = subprocess.Popen(command)
+    words = sys.argv[2:]
     try:
-        _wait()
+        _wait(port)
         print(f"{'':36}{'best':>8}{'median':>8}{'worst':>8}  ms")
         for name, addresses in requests().items():
-            times = [_timed(address) for address in addresses]
+            if words and not any(word in name for word in words):
+                continue
+            times = [_timed(port, address) for address in addresses]
             print(f"{name:36}{min(times):8.0f}{statistics.median(times):8.0f}{max(times):8.0f}", flush=True)
     finally:
         server.terminate()
         server.wait()
 
 
-def _wait() -> None:
+def _wait(port: int) -> None:
     for _ in range(100):
         try:
-            _timed("/")
+            _timed(port, "/")
         except OSError:
             time.sleep(0.1)
         else:
@@ -174,9 +195,9 @@ def _wait() -> None:
     raise SystemExit("the server did not start")
 
 
-def _timed(address: str) -> float:
+def _timed(port: int, address: str) -> float:
     start = time.perf_counter()
-    with urlopen(f"http://127.0.0.1:{PORT}{address}") as answer:
+    with urlopen(f"http://127.0.0.1:{port}{address}") as answer:
         answer.read()
     return 1_000 * (time.perf_counter() - start)
 

@@ -48,6 +48,16 @@ void flipped_sums(const double* values, std::size_t units, std::size_t columns, 
                 fill_table(values + first * columns, std::min(kByte, units - first), columns,
                            tables.data() + byte * kPatterns * columns);
             }
+            if (columns == 1) {  // the same additions in the same order, with the sum in a register
+                for (std::size_t round = begin; round < end; ++round) {
+                    const std::uint64_t signs = random_word(start, round * words + word);
+                    double sum = out[round];
+                    for (std::size_t byte = 0; byte < kBytes; ++byte)
+                        sum += tables[byte * kPatterns + (signs >> (kByte * byte) & (kPatterns - 1))];
+                    out[round] = sum;
+                }
+                continue;
+            }
             for (std::size_t round = begin; round < end; ++round) {
                 const std::uint64_t signs = random_word(start, round * words + word);
                 double* sums = out + round * columns;

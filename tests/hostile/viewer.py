@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.testclient import TestClient
 
@@ -117,13 +117,19 @@ def attack_filters(random: Random, folder: Path) -> str | None:
     _, runs = site()
     text = "".join(random.choice(SQL) for _ in range(random.randint(1, 5)))
     text = text.replace("{secret}", str(runs.parent / "secret.txt")).replace("{folder}", str(runs))
-    if random.random() < 0.5:
+    if random.random() < 0.4:
         return _search(folder, text, random.choice(("answer", "question", "references", "id")))
+    if random.random() < 0.3:
+        return _choose(folder, random, text)
     name, value = quote(text, safe=""), quote(random.choice(("", "ru", "1", text)), safe="")
     parameters = random.choice(
         (
             f"meta={name}&value={value}",
             f"meta=language&value={name}",
+            f"meta.{name}={value}&meta.{name}=ru&view=gallery",
+            f"meta.language={name}&meta.language=ru&meta.place=1",
+            f"view={name}",
+            f"min.rouge_l=0&max.{name}=1&sort=bleu",
             f"sort={name}",
             f"status={name}",
             f"in={name}&q=a",
@@ -150,6 +156,7 @@ def stored() -> list[dict[str, Any]]:
             "answer": sample.generated_answer or "",
             "question": sample.question or "",
             "references": "\n".join(sample.references or ()),
+            "metadata": {key: str(value) for key, value in sample.metadata.items()},
         }
         for sample in samples(0, media)
     ]
@@ -164,6 +171,24 @@ def _search(folder: Path, text: str, field: str) -> str:
     if text.isascii() and shown != wanted:
         raise FaultError(f"a search for {text!r} in {field} shows {len(shown)} samples, not {len(wanted)}")
     return "searched"
+
+
+def _choose(folder: Path, random: Random, text: str) -> str:
+    """Values of metadata, one of them hostile: exactly the samples that Python finds."""
+    key = random.choice(("language", "place", "a/b~c", text))
+    values = [random.choice(("en", "ru", "1", "x", text)) for _ in range(random.randint(1, 3))]
+    other = random.choice(("en", "ru", text))
+    parameters = [(f"meta.{key}", value) for value in values] + [("meta.language", other)]
+    status, body = request(folder, f"/export/samples.json/alba?{urlencode(parameters)}")
+    if status != 200:
+        return f"status {status}"
+    wanted: dict[str, set[str]] = {}
+    for name, value in parameters:
+        wanted.setdefault(name.removeprefix("meta."), set()).add(value)
+    rows = [row for row in stored() if all(row["metadata"].get(name) in chosen for name, chosen in wanted.items())]
+    if {row["id"] for row in json.loads(body)} != {row["id"] for row in rows}:
+        raise FaultError(f"{parameters} show other samples than {len(rows)}")
+    return "chosen"
 
 
 @campaign("paths", cases=600)
@@ -193,6 +218,9 @@ def attack_elements(random: Random, folder: Path) -> str | None:
     address = random.choice(
         (
             f"/samples/hostile?q={code}&meta={code}&value={code}",
+            f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}&q=a",
+            f"/samples/hostile?view=gallery&min.meteor=0.{random.randrange(10)}&offset={random.randrange(60)}",
+            f"/samples/hostile?view={code}",
             f"/run/{code}",
             f"/?q={code}&task={code}&state={code}",
             f"/samples/hostile?sort={code}",
@@ -209,8 +237,8 @@ def attack_elements(random: Random, folder: Path) -> str | None:
         elements = Elements(body)
         if strange := elements.tags - TAGS:
             raise FaultError(f"{address}: elements {strange}")
-        if elements.bad or elements.scripts != 2:
-            raise FaultError(f"{address}: {elements.bad}, {elements.scripts} scripts")
+        if elements.bad or elements.strange_scripts:
+            raise FaultError(f"{address}: {elements.bad}, scripts {elements.strange_scripts}")
     return f"status {status}"
 
 

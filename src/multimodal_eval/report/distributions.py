@@ -12,7 +12,7 @@ from multimodal_eval.analysis.scored_rows import Vector
 
 BINS = 20
 QUANTILES = {"lowest": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "highest": 1.0}
-_LOGARITHMIC_RATIO = 20  # from this ratio of the extremes, a metric without an upper bound gets a logarithmic scale
+LOGARITHMIC_RATIO = 20  # from this ratio of the extremes, a metric without an upper bound gets a logarithmic scale
 
 Bounds = tuple[float | None, float | None]
 
@@ -34,12 +34,12 @@ def distribution(values: Sequence[Vector], bounds: Bounds) -> Distribution | Non
     if not len(everything):
         return None
     low, high = float(everything.min()), float(everything.max())
-    logarithmic = bounds[1] is None and low > 0 and high / low >= _LOGARITHMIC_RATIO
+    logarithmic = is_logarithmic(low, high, bounds)
     if logarithmic:
         edges = np.geomspace(low, high, BINS + 1)
         edges[0], edges[-1] = low, high  # keep rounding from excluding the extremes
     else:
-        edges = np.linspace(*_limits(low, high, bounds), BINS + 1)
+        edges = np.linspace(*limits(low, high, bounds), BINS + 1)
     return Distribution(
         edges.tolist(),
         logarithmic,
@@ -48,10 +48,15 @@ def distribution(values: Sequence[Vector], bounds: Bounds) -> Distribution | Non
     )
 
 
-def _limits(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
+def is_logarithmic(low: float, high: float, bounds: Bounds) -> bool:
+    """Whether the values of a metric without an upper bound spread over orders of magnitude."""
+    return bounds[1] is None and low > 0 and high / low >= LOGARITHMIC_RATIO
+
+
+def limits(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
     """The whole range of the metric if the values cover at least a third of it, otherwise the range of the values."""
     least, most = bounds
-    if least is not None and most is not None and least <= low <= high <= most and (high - low) * 3 >= most - least:
+    if least is not None and most is not None and least <= low <= high <= most and (high - low) * 3 >= most - least > 0:
         return least, most
     if low == high:
         margin = max(abs(low), 1.0) / 20

@@ -1,18 +1,20 @@
-"""Mark the words that an answer and its references share.
+"""Mark the content words that texts share and those in which they differ.
 
-The mark of a word is the length of the longest shared sequence of words that contains it, up to four words as in CIDEr
-and BLEU. Case is ignored. The marks are a reading aid and do not show what a metric matched: metrics have their own
-tokenizers, and some count stems, synonyms or meanings.
+A content word of an answer is `shared` if a reference has it too, and `only` if no reference has it. Function words
+("a", "and", "is") are never marked. Case and endings are ignored: "Dogs" is shared with "dog". The marks are a reading
+aid and do not show what a metric matched: metrics have their own rules.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-LONGEST = 4
+from multimodal_eval._native import stem
+from multimodal_eval.text.function_words import function_words_among
 
 # In scripts without spaces, each letter counts as a word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
@@ -21,15 +23,15 @@ _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 _WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:['’\-]{_LETTER}+)*")
 
-Words = tuple[str, ...]
+Mark = Literal["", "shared", "only"]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a text; `matched` is the length of the shared sequence in words, or 0."""
+    """A piece of a text; `mark` is empty for function words, punctuation and unmarked words."""
 
     text: str
-    matched: int
+    mark: Mark = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,66 +43,89 @@ class Highlighted:
 
 
 def highlighted(answer: str, references: Sequence[str]) -> Highlighted:
-    """Mark the words that the answer shares with any of its references."""
-    return Highlighted(marked(answer, references), [marked(reference, [answer]) for reference in references])
+    """Mark the content words that the answer shares with its references, and those of the answer that none has."""
+    text, others = _Text(answer), [_Text(reference) for reference in references]
+    grammar = _grammar([text, *others])
+    return Highlighted(
+        text.spans(others, grammar, differing=True), [other.spans([text], grammar, differing=False) for other in others]
+    )
 
 
-def marked(text: str, others: Sequence[str]) -> list[Span]:
-    """Mark the words that a text shares with any of the others."""
-    return _Text(text).spans(_sequences(_Text(other).words for other in others))
+def differences(first: str, second: str) -> tuple[list[Span], list[Span]]:
+    """Mark in each of two answers the content words that the other has too, and those that the other has not."""
+    left, right = _Text(first), _Text(second)
+    grammar = _grammar([left, right])
+    return left.spans([right], grammar, differing=True), right.spans([left], grammar, differing=True)
 
 
-def _sequences(texts: Iterable[Words]) -> set[Words]:
-    """Every sequence of one to four words."""
-    return {
-        words[start : start + length]
-        for words in texts
-        for length in range(1, LONGEST + 1)
-        for start in range(len(words) - length + 1)
-    }
+def marked(text: str, others: Sequence[str], *, differing: bool) -> list[Span]:
+    """Mark the content words that any of the others has; with `differing`, also those that none has."""
+    words, texts = _Text(text), [_Text(other) for other in others]
+    return words.spans(texts, _grammar([words, *texts]), differing=differing)
+
+
+def beginning(spans: Iterable[Span], longest: int) -> list[Span]:
+    """The first `longest` characters of marked text, with an ellipsis if something is left out."""
+    kept: list[Span] = []
+    left = longest
+    for span in spans:
+        if len(span.text) > left:
+            return [*kept, Span(span.text[:left], span.mark), Span(" …")]
+        kept.append(span)
+        left -= len(span.text)
+    return kept
+
+
+def _grammar(texts: Iterable[_Text]) -> Collection[str]:
+    """The function words of the language that the texts are in."""
+    return function_words_among(word for text in texts for word in text.words)
 
 
 class _Text:
-    """A text with its normalized words and their positions."""
+    """A text with its normalized words, their stems and their positions."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         matches = list(_WORD.finditer(text))
         self.positions = [match.span() for match in matches]
-        self.words = tuple(unicodedata.normalize("NFC", match[0]).casefold().replace("’", "'") for match in matches)
+        self.words = [_normal(match[0]) for match in matches]
+        self.stems = stem(stem(self.words, "english"), "russian")
 
-    def spans(self, other: set[Words]) -> list[Span]:
-        """Split the text at every change of mark. Characters between two words with the same mark get that mark."""
-        return list(_joined(self._pieces(self._matches(other))))
+    def spans(self, others: Sequence[_Text], grammar: Collection[str], *, differing: bool) -> list[Span]:
+        """Split the text at every change of mark. Spaces between two words with the same mark get that mark."""
+        shared = {word for other in others for word in other.stems}
+        missing: Mark = "only" if differing and shared else ""
+        marks: list[Mark] = [
+            "" if word in grammar else "shared" if form in shared else missing
+            for word, form in zip(self.words, self.stems, strict=True)
+        ]
+        return list(_joined(self._pieces(marks)))
 
-    def _matches(self, other: set[Words]) -> list[int]:
-        longest = [0] * len(self.words)
-        for length in range(1, LONGEST + 1):
-            for start in range(len(self.words) - length + 1):
-                if self.words[start : start + length] in other:
-                    longest[start : start + length] = [length] * length
-        return longest
+    def _pieces(self, marks: Sequence[Mark]) -> Iterator[Span]:
+        end, before = 0, ""
+        for (start, stop), mark in zip(self.positions, marks, strict=True):
+            between = self.text[end:start]
+            yield Span(between, mark if mark == before and between.isspace() else "")
+            yield Span(self.text[start:stop], mark)
+            end, before = stop, mark
+        yield Span(self.text[end:])
 
-    def _pieces(self, longest: Sequence[int]) -> Iterator[Span]:
-        end = before = 0
-        for (start, stop), matched in zip(self.positions, longest, strict=True):
-            yield Span(self.text[end:start], matched if matched == before else 0)
-            yield Span(self.text[start:stop], matched)
-            end, before = stop, matched
-        yield Span(self.text[end:], 0)
+
+def _normal(word: str) -> str:
+    return word.lower() if word.isascii() else unicodedata.normalize("NFC", word).casefold().replace("’", "'")
 
 
 def _joined(pieces: Iterable[Span]) -> Iterator[Span]:
     """Merge neighbours with the same mark and drop empty pieces."""
     texts: list[str] = []
-    matched = 0
+    mark: Mark = ""
     for piece in pieces:
         if not piece.text:
             continue
-        if texts and piece.matched != matched:
-            yield Span("".join(texts), matched)
+        if texts and piece.mark != mark:
+            yield Span("".join(texts), mark)
             texts = []
         texts.append(piece.text)
-        matched = piece.matched
+        mark = piece.mark
     if texts:
-        yield Span("".join(texts), matched)
+        yield Span("".join(texts), mark)

@@ -17,6 +17,7 @@ from multimodal_eval.report.templating import templates
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("d3.min.js", "plot.umd.min.js", "report.js")
+_STYLES = ("tokens.css", "style.css")
 # Observable Plot adds this style sheet to every chart; report.js sets the class.
 _PLOT_STYLE = """:where(.mm-chart) {
   --plot-background: white;
@@ -41,7 +42,8 @@ def render(content: Content, version: str) -> str:
         content=content,
         version=version,
         policy=_policy(),
-        style=Markup(asset("style.css")),
+        style=Markup(_style()),
+        icon=icon(),
         scripts=[Markup(asset(name)) for name in _SCRIPTS],
         data=json_for_script({"charts": content.charts}),
     )
@@ -53,6 +55,15 @@ def asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8")
 
 
+def icon() -> str:
+    """The logo as a `data:` address, for the tab of the browser."""
+    return "data:image/svg+xml;base64," + b64encode(asset("logo.svg").encode()).decode()
+
+
+def _style() -> str:
+    return "\n".join(asset(name) for name in _STYLES)
+
+
 def json_for_script(content: Any) -> Markup:
     """JSON for a `<script type="application/json">`, escaped so that no text in it can close the element."""
     text = json.dumps(msgspec.to_builtins(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -62,7 +73,7 @@ def json_for_script(content: Any) -> Markup:
 def _policy() -> str:
     """The content security policy: only our own scripts and styles may run, and nothing may be loaded."""
     scripts = " ".join(_hash(asset(name)) for name in _SCRIPTS)
-    styles = f"{_hash(asset('style.css'))} {_hash(_PLOT_STYLE)}"
+    styles = f"{_hash(_style())} {_hash(_PLOT_STYLE)}"
     return (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; media-src data:; "
         "base-uri 'none'; form-action 'none'"

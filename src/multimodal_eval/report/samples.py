@@ -92,7 +92,10 @@ def shown_samples(
             None if first.audio is None else audio.embed(first.audio, policy),
             shown_inputs(first.choices, first.messages, first.boxes, video),
             _fields(first),
-            [(marked(shortened(text), answers), count) for text, count in Counter(first.reference_texts).items()],
+            [
+                (marked(shortened(text), answers, differing=False), count)
+                for text, count in Counter(first.reference_texts).items()
+            ],
             _texts(first.annotations or {}),
             _texts(first.metadata),
             [_answer(run_rows, row) for run_rows, row in zip(scored, stored, strict=True)],
@@ -153,7 +156,7 @@ def _answer(rows: ScoredRows, stored: _StoredRow) -> Answer:
     text = sample.generated_answer
     return Answer(
         rows.name,
-        None if text is None else marked(shortened(text), sample.reference_texts),
+        None if text is None else marked(shortened(text), sample.reference_texts, differing=True),
         sample.error,
         sample.perplexity,
         stored.outcome,

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from multimodal_eval.core.display import DASH, p_value
 from multimodal_eval.report.compiled_templates import CompiledTemplates
-from multimodal_eval.report.highlight import Span
+from multimodal_eval.report.highlight import Span, beginning
 from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
 
 _SHARED = Path(__file__).parent / "templates"
@@ -53,11 +53,11 @@ def interval(entry: Any) -> str:
     return DASH if low is None else f"{number(low)} … {number(high)}"
 
 
-def spans(pieces: list[Span]) -> Markup:
-    """Highlight shared words: single words in a pale colour, sequences in a strong one."""
-    mark = Markup('<mark class="match-{}">{}</mark>')
+def spans(pieces: list[Span], longest: int | None = None) -> Markup:
+    """Marked text, or its first `longest` characters: words that texts share, and words that only this text has."""
+    mark = Markup('<mark class="{}">{}</mark>')
     shown = [
-        mark.format(min(span.matched, 2), codes_marked(span.text)) if span.matched else codes_marked(span.text)
-        for span in pieces
+        mark.format(span.mark, codes_marked(span.text)) if span.mark else codes_marked(span.text)
+        for span in (pieces if longest is None else beginning(pieces, longest))
     ]
     return Markup("<bdi>{}</bdi>").format(Markup("").join(shown))

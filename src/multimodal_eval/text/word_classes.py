@@ -67,6 +67,11 @@ _SHARES = (0.03, 0.15, 0.4)  # shares of neighbours from which they are noticeab
 _RARE = 4  # images
 
 
+def closed_classes() -> Mapping[str, tuple[str, ...]]:
+    """The words of closed classes with their possible tags."""
+    return _CLOSED
+
+
 @lru_cache(maxsize=CACHED_WORDS)
 def shape(word: str) -> str:
     """The forms that WordNet knows of a lower-case word as noun, verb, adjective and adverb: four characters.

@@ -69,6 +69,10 @@ PARAMETERS = [
     "at",
     "row",
     "kind",
+    "view",
+    "meta.language",
+    "small",
+    "middle",
 ]
 
 
@@ -81,6 +85,8 @@ def test_statements_in_parameters_are_values_or_errors(browser: TestClient, stat
         f"/samples/alba?q=red&in={field}&sort=bleu&meta={text}&value={text}" for field in ("id", "references")
     ]
     addresses += [f"/samples/alba?min.{text}=0", f"/samples/alba?{text}={text}"]
+    addresses += [f"/samples/alba?view=gallery&meta.{text}={text}&meta.{text}=x&sort=bleu&min.bleu=0"]
+    addresses += [f"/export/samples.csv/alba?meta.{text}={text}", f"/sample/alba?row=0&at=0&meta.{text}={text}"]
     addresses += [f"/sample/alba?row=0&{name}={text}" for name in PARAMETERS if name != "row"]
     addresses += [f"/sample/alba?row={text}", f"/media/alba?row={text}", f"/media/alba?row=0&kind={text}"]
     addresses += [f"/?{name}={text}" for name in ("q", "task", "state", "sort", "desc")]

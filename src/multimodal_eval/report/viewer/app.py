@@ -21,19 +21,36 @@ from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.plain_text import as_html
 from multimodal_eval.report.templating import templates
+from multimodal_eval.report.viewer.active_filters import status_label
+from multimodal_eval.report.viewer.comparison_cache import Compare, ComparisonCache
+from multimodal_eval.report.viewer.comparison_pages import ComparisonPages
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
-from multimodal_eval.report.viewer.pages import Compare, ComparisonCache, Pages, status_of
+from multimodal_eval.report.viewer.histograms import Histograms
+from multimodal_eval.report.viewer.pages import Pages, status_of
+from multimodal_eval.report.viewer.pair_store import PairStore
+from multimodal_eval.report.viewer.run_choice import RunChoices
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
+from multimodal_eval.report.viewer.scatter_pages import ScatterPages
 from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.value_lists import ValueLists
 
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.
 ASSETS = {
+    "tokens.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
+    "logo.svg": (_HERE.parent / "assets", "image/svg+xml"),
     "style.css": (_HERE.parent / "assets", "text/css; charset=utf-8"),
     "viewer.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "charts.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "samples.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "brush.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "compare.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "scatter.css": (_HERE / "assets", "text/css; charset=utf-8"),
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "brush2d.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
 
@@ -48,7 +65,12 @@ def create_app(
     """
     templates = _templates()
     runs = RunsFolder(folder)
-    pages = Pages(runs, Store(runs.root), compare, templates, ComparisonCache(), tuple(media_roots))
+    store = Store(runs.root)
+    values = ValueLists(store)
+    pages = Pages(runs, store, templates, Histograms(store), values, tuple(media_roots))
+    pairs = PairStore(store)
+    compared = ComparisonPages(runs, store, pairs, templates, ComparisonCache(compare), RunChoices(runs, store), values)
+    scatter = ScatterPages(compared, store, pairs)
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)
@@ -60,11 +82,13 @@ def create_app(
         Route("/runs.{format}", pages.runs_export),
         Route("/assets/{file}", _asset),
         Route("/favicon.ico", lambda request: Response(status_code=204)),
-        Route("/compare", pages.comparison),
-        Route("/compare/numbers", pages.comparison_numbers),
-        Route("/compare/numbers.{format}", pages.comparison_export),
-        Route("/pairs", pages.pairs),
-        Route("/pairs.{format}", pages.pairs_export),
+        Route("/compare", compared.comparison),
+        Route("/compare/numbers", compared.comparison_numbers),
+        Route("/compare/numbers.{format}", compared.comparison_export),
+        Route("/pairs", compared.pairs),
+        Route("/pairs.{format}", compared.pairs_export),
+        Route("/scatter", scatter.of_pair),
+        Route("/scatter/{name:path}", scatter.of_run),
         Route("/run/{name:path}", pages.run),
         Route("/samples/{name:path}", pages.samples),
         Route("/sample/{name:path}", pages.sample),
@@ -103,6 +127,8 @@ def _templates() -> Environment:
         "breakable": breakable,
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
+        "status_label": status_label,
+        "edge": lambda value: f"{value:.6g}",  # of a bin
         "json": lambda value: msgspec.json.encode(value, enc_hook=str).decode(),
     }
     environment.globals |= {"dash": DASH}

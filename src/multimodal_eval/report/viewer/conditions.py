@@ -25,7 +25,7 @@ def of_scores(run: ViewedRun, query: SampleQuery) -> Iterator[Sql]:
     yield from _status(run, query.status)
     for name, least, most in query.ranges:
         if least is not None:
-            yield Sql(f"{quoted(name)} >= ?", (least,))
+            yield Sql(f"{quoted(name)} >= ? and not isnan({quoted(name)})", (least,))  # DuckDB sorts NaN highest
         if most is not None:
             yield Sql(f"{quoted(name)} <= ?", (most,))
 
@@ -59,15 +59,20 @@ def of_search(query: SampleQuery) -> Iterator[Sql]:
 
 
 def of_metadata(query: SampleQuery) -> Iterator[Sql]:
-    """The metadata key has the value. A text search skips most rows before their JSON is parsed."""
-    if not query.key:
-        return
-    name, value = msgspec.json.encode(query.key).decode(), msgspec.json.encode(query.value).decode()
-    pointer = "/" + query.key.replace("~", "~0").replace("/", "~1")  # RFC 6901
-    yield Sql(
-        "(contains(metadata, ?) or contains(metadata, ?)) and json_extract_string(metadata, ?) = ?",
-        (f"{name}:{value}", f"{name}:{query.value}", pointer, query.value),
-    )
+    """Each key has one of its values. A text search skips most rows before their JSON is parsed."""
+    for key, values in query.metadata:
+        name = msgspec.json.encode(key).decode()
+        forms = [f"{name}:{form}" for value in values for form in (msgspec.json.encode(value).decode(), value)]
+        contained = " or ".join(["contains(metadata, ?)"] * len(forms))
+        yield Sql(
+            f"(({contained}) and json_extract_string(metadata, ?) in ({', '.join('?' * len(values))}))",
+            (*forms, pointer(key), *values),
+        )
+
+
+def pointer(key: str) -> str:
+    """A key of the metadata as a JSON pointer (RFC 6901)."""
+    return "/" + key.replace("~", "~0").replace("/", "~1")
 
 
 def order(query: SampleQuery, *, reverse: bool = False) -> str:

@@ -158,6 +158,10 @@ class Session:
         """All rows of the result."""
         return list(self._cursor.fetchall())
 
+    def arrays(self) -> dict[str, Any]:
+        """The columns of the result as NumPy arrays."""
+        return dict(self._cursor.fetchnumpy())
+
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """All rows of the result, fetched in blocks."""
         while block := self._cursor.fetchmany(1_000):

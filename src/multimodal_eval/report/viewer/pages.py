@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,17 +12,16 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.composite_parts import composite_parts
 from multimodal_eval.analysis.crosswalk import crosswalk_if_any
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.run_list import STATES
 from multimodal_eval.report.viewer.run_list import listed as listed_runs
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
@@ -34,32 +31,30 @@ from multimodal_eval.report.viewer.sample_page import (
     inputs_of,
     listed,
     media_of,
-    metadata_keys,
     metric_of,
     other_fields_of,
 )
-from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES, SampleQuery, read_query, whole_number
-from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.tables import (
-    comparison_table,
-    download,
-    runs_table,
-    scores_table,
-    slices_table,
+from multimodal_eval.report.viewer.sample_query import (
+    PAGE,
+    SampleQuery,
+    may_repeat,
+    read_query,
+    whole_number,
 )
+from multimodal_eval.report.viewer.samples_view import SWAPPED, samples_view
+from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
+from multimodal_eval.report.viewer.value_lists import ValueLists
 
-Compare = Callable[[Sequence[Run]], RunComparison]
-
-MOST_COMPARED = 8
-KEPT_COMPARISONS = 16
+CACHED = 600  # seconds that a browser keeps an image
 IMAGE_SIZE = 1_600  # pixels of the longer side
-THUMBNAIL_SIZE = 96
+SIZES = {"small": 96, "middle": 320}  # of thumbnails and cards, by parameter
 
 
 def refuse_repeated(request: Request) -> list[tuple[str, str]]:
-    """The query parameters; only `run` may be repeated."""
+    """The query parameters; only `run` and the values of metadata may be repeated."""
     parameters = request.query_params.multi_items()
-    names = [name for name, _ in parameters if name != "run"]
+    names = [name for name, _ in parameters if name != "run" and not may_repeat(name)]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"`{name[:100]}` is given twice")
@@ -72,9 +67,9 @@ class Pages:
 
     folder: RunsFolder
     store: Store
-    compare: Compare
     templates: Environment
-    comparisons: ComparisonCache
+    histograms: Histograms
+    value_lists: ValueLists
     media_roots: tuple[Path, ...] = ()
 
     def _page(self, template: str, **content: Any) -> Response:
@@ -119,20 +114,14 @@ class Pages:
     # samples
 
     def samples(self, request: Request) -> Response:
-        """A page of the table of samples."""
+        """A page of samples, as a table or a gallery."""
         run = self._run(request)
         query = read_query(refuse_repeated(request), run.score_names)
-        page = self.store.page(run, query)
-        return self._page(
-            "samples.html",
-            run=run,
-            query=query,
-            page=page,
-            size=PAGE,
-            statuses=STATUSES,
-            searched_fields=SEARCHED,
-            keys=metadata_keys(self.store.metadata_examples(run)),
-        )
+        view = samples_view(self.store, self.histograms, self.value_lists, run, query)
+        response = self._page("samples.html", view=view, run=run, query=query, size=PAGE, swapped=SWAPPED)
+        if "hx-request" in request.headers:
+            response.headers["hx-push-url"] = view.link(query)  # without the empty fields of the form
+        return response
 
     def samples_export(self, request: Request) -> Response:
         """The table of samples as a file: every row that matches the search and the filters, in order."""
@@ -154,7 +143,7 @@ class Pages:
         query = read_query([pair for pair in parameters if pair[0] != "offset"], run.score_names)
         row = whole_number(dict(parameters), "row")
         sample, scores = self.store.sample(run, row)
-        before, after = self._neighbours(run, query, dict(parameters))
+        at, total, before, after = self._neighbours(run, query, dict(parameters))
         texts = [text for name in REFERENCES for text in listed(sample[name])]
         media, more_images = media_of(sample)
         outcome = run.outcome_of(row)
@@ -174,21 +163,25 @@ class Pages:
             media=media,
             more_images=more_images,
             query=query,
+            at=at,
+            total=total,
             before=before,
             after=after,
         )
 
     def _neighbours(
         self, run: ViewedRun, query: SampleQuery, parameters: Mapping[str, str]
-    ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """The previous and the next sample of the table that the user came from, each with its position and row."""
+    ) -> tuple[int, int | None, tuple[int, int] | None, tuple[int, int] | None]:
+        """Where the sample is in the table that the user came from: its position, the number of samples, the previous
+        and the next sample, each with its position and row."""
         if "at" not in parameters:
-            return None, None
+            return 0, None, None, None
         position = whole_number(parameters, "at")
         first = max(position - 1, 0)
-        rows, _ = self.store.rows(run, query.at(first), 3 if position else 2)
+        rows, total = self.store.rows(run, query.at(first), 3 if position else 2)
         around = dict(enumerate(rows, first))
-        return tuple((at, around[at]) if at in around and at >= 0 else None for at in (position - 1, position + 1))  # type: ignore[return-value]
+        before, after = ((at, around[at]) if at in around else None for at in (position - 1, position + 1))
+        return position, total if position < total else None, before, after
 
     def media(self, request: Request) -> Response:
         """A re-encoded image of a sample, or its audio. URLs are never fetched."""
@@ -200,9 +193,9 @@ class Pages:
             raise MediaError(f"the sample has no such {kind}")
         policy = media_policy(run.folder, run.info, self.media_roots)
         if kind != "audio":
-            size = THUMBNAIL_SIZE if "small" in parameters else IMAGE_SIZE
+            size = next((SIZES[name] for name in SIZES if name in parameters), IMAGE_SIZE)
             media_type, content = image_file(source, policy, size)
-            return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=60"})
+            return Response(content, media_type=media_type, headers={"cache-control": f"private, max-age={CACHED}"})
         media_type, content = audio_file(source, policy)
         return _ranged(content, media_type, request.headers.get("range"))
 
@@ -215,104 +208,11 @@ class Pages:
             return Response(status_code=204, headers={"HX-Refresh": "true"})
         return self._page("progress_bar.html", run=run, progress=run.progress())
 
-    # several runs
-
-    def comparison(self, request: Request) -> Response:
-        """Runs side by side."""
-        runs = self._compared(request)
-        return self._page("compare.html", runs=runs, shared=_shared(runs), address=_names(runs))
-
-    def comparison_numbers(self, request: Request) -> Response:
-        """The scores of several runs with paired differences. It is slow, so the page loads it separately."""
-        runs = self._compared(request)
-        return self._page("compare_scores.html", runs=runs, comparison=self.comparisons.of(runs, self.compare))
-
-    def comparison_export(self, request: Request) -> Response:
-        """The differences as a file."""
-        runs = self._compared(request)
-        comparison = self.comparisons.of(runs, self.compare)
-        return download(request, "comparison", lambda most: comparison_table(comparison, [run.name for run in runs]))
-
-    def pairs(self, request: Request) -> Response:
-        """The samples of two runs, sorted by the difference in a metric."""
-        first, second, metric, descending, offset = self._pair(request)
-        page = self.store.pairs(first, second, metric, descending=descending, offset=offset)
-        runs = [first, second]
-        return self._page(
-            "pairs.html",
-            first=first,
-            second=second,
-            metric=metric,
-            metrics=_shared(runs),
-            descending=descending,
-            lower=metric in first.run.entries and first.run.entries[metric].direction == "lower",
-            page=page,
-            size=PAGE,
-            address=_names(runs),
-        )
-
-    def pairs_export(self, request: Request) -> Response:
-        """The samples of two runs as a file."""
-        first, second, metric, descending, _ = self._pair(request)
-        headers = ["id", f"{metric} of {first.name}", f"{metric} of {second.name}", "difference"]
-
-        def table(most: int | None) -> Table:
-            return Table(headers, self.store.every_pair(first, second, metric, descending=descending, most=most))
-
-        return download(request, "pairs", table)
-
-    def _pair(self, request: Request) -> tuple[ViewedRun, ViewedRun, str, bool, int]:
-        runs = self._compared(request)
-        if len(runs) != 2:
-            raise ConfigError(f"samples are compared between exactly two runs. Got {len(runs)} instead")
-        parameters = dict(refuse_repeated(request))
-        shared = _shared(runs)
-        metric = parameters.get("number") or (shared[0] if shared else "")
-        if metric not in shared:
-            raise UnknownNameError("metric in both runs", metric[:100], shared)
-        return runs[0], runs[1], metric, parameters.get("desc") == "1", whole_number(parameters, "offset")
-
-    def _compared(self, request: Request) -> list[ViewedRun]:
-        names = list(dict.fromkeys(name for key, name in refuse_repeated(request) if key == "run"))
-        if not 2 <= len(names) <= MOST_COMPARED:
-            raise ConfigError(f"select two to {MOST_COMPARED} runs to compare. Got {len(names)} instead")
-        runs = [self.folder.open(name) for name in names]
-        for run in runs:
-            if not run.is_done:
-                raise RunFolderError(f"the run {run.name} is not finished")
-        return runs
-
-
-class ComparisonCache:
-    """A cache of the latest comparisons."""
-
-    def __init__(self) -> None:
-        self._comparisons: OrderedDict[Any, RunComparison] = OrderedDict()
-        self._lock = Lock()
-
-    def of(self, runs: Sequence[ViewedRun], compare: Compare) -> RunComparison:
-        """The comparison of these runs. Comparisons run one at a time, since each takes all cores."""
-        with self._lock:
-            key = tuple(run.identity for run in runs)
-            if key not in self._comparisons:
-                self._comparisons[key] = compare([run.run for run in runs])
-                while len(self._comparisons) > KEPT_COMPARISONS:
-                    self._comparisons.popitem(last=False)
-            return self._comparisons[key]
-
 
 def _lint(run: ViewedRun) -> list[Finding]:
     """The stored lint findings. The run is not linted here, which would read all of it."""
     stored = run.folder.read_lint()
     return [] if stored is None else stored.findings
-
-
-def _shared(runs: Sequence[ViewedRun]) -> list[str]:
-    return [name for name in runs[0].score_names if all(name in run.score_names for run in runs)]
-
-
-def _names(runs: Sequence[ViewedRun]) -> str:
-    return urlencode([("run", run.name) for run in runs])
 
 
 def _ranged(content: bytes, media_type: str, requested: str | None) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,16 +119,3 @@ def decoded(text: str | None) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return {"": text}
-
-
-def metadata_keys(texts: Sequence[str]) -> dict[str, list[str]]:
-    """The metadata keys of the first samples, each with its values if there are at most 50."""
-    values: dict[str, set[str]] = {}
-    for text in texts:
-        metadata = decoded(text)
-        for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
-            if isinstance(value, str | int | float):
-                values.setdefault(key, set()).add(
-                    value if isinstance(value, str) else msgspec.json.encode(value).decode()
-                )
-    return {key: sorted(items) if len(items) <= 50 else [] for key, items in sorted(values.items())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from urllib.parse import urlencode
@@ -17,43 +17,65 @@ SEARCHED = {  # the columns of each search field
     "references": ("references", "expected_answer", "caption"),
     "id": ("id",),
 }
+VIEWS = ("table", "gallery")
 LONGEST = 500  # characters of a query text
-_LARGEST = 10**12
+MOST_VALUES = 100  # of the metadata, in one query
+METADATA = "meta."  # before the key, in the name of a parameter
 
 Parameters = Sequence[tuple[str, str]]
+Range = tuple[str, float | None, float | None]  # metric, minimum, maximum
+Choice = tuple[str, tuple[str, ...]]  # a key of the metadata and the values of which a sample has one
 
 
 @dataclass(frozen=True)
 class SampleQuery:
-    """Search, filters, order and page."""
+    """Search, filters, order, page, and whether samples are shown as a table or a gallery."""
 
     text: str = ""
     field: str = "answer"
     status: str = ""
-    ranges: tuple[tuple[str, float | None, float | None], ...] = ()  # metric, minimum, maximum
-    key: str = ""  # of the metadata
-    value: str = ""
+    ranges: tuple[Range, ...] = ()
+    metadata: tuple[Choice, ...] = ()
     sort: str = ""  # a metric; "" is the input order
     descending: bool = False
     offset: int = 0
+    view: str = "table"
 
     @property
     def is_filtered(self) -> bool:
         """Whether the query may exclude samples."""
-        return bool(self.text or self.status or self.ranges or self.key)
+        return bool(self.text or self.status or self.ranges or self.metadata)
+
+    @property
+    def filters(self) -> tuple[object, ...]:
+        """What decides whether a sample matches, without order and page."""
+        return self.text, self.field, self.status, self.ranges, self.metadata
 
     @property
     def reads_texts(self) -> bool:
         """Whether the query depends on texts."""
-        return bool(self.text or self.key)
+        return bool(self.text or self.metadata)
+
+    @property
+    def is_gallery(self) -> bool:
+        """Whether samples are shown as a gallery."""
+        return self.view == "gallery"
 
     def at(self, offset: int) -> SampleQuery:
         """The same query with another offset."""
         return replace(self, offset=max(offset, 0))
 
+    def shown_as(self, view: str) -> SampleQuery:
+        """The same page as a table or a gallery."""
+        return replace(self, view=view)
+
     def sorted_by(self, metric: str) -> SampleQuery:
         """The same query sorted by a metric. The same metric again reverses the order."""
         return replace(self, sort=metric, descending=metric == self.sort and not self.descending, offset=0)
+
+    def has_value(self, key: str, value: str) -> bool:
+        """Whether the value of the metadata is chosen."""
+        return value in dict(self.metadata).get(key, ())
 
     def parameters(self) -> list[tuple[str, str]]:
         """The query parameters, without default values."""
@@ -61,19 +83,19 @@ class SampleQuery:
             "q": self.text,
             "in": self.field if self.text and self.field != "answer" else "",
             "status": self.status,
-            "meta": self.key,
-            "value": self.value if self.key else "",
             "sort": self.sort,
             "desc": "1" if self.descending else "",
             "offset": str(self.offset or ""),
+            "view": "" if self.view == "table" else self.view,
         }
+        chosen = [(METADATA + key, value) for key, values in self.metadata for value in values]
         limits = [
-            (f"{end}.{name}", f"{limit:g}" if float(f"{limit:g}") == limit else repr(limit))
+            (f"{end}.{name}", number(limit))
             for name, least, most in self.ranges
             for end, limit in (("min", least), ("max", most))
             if limit is not None
         ]
-        return [(name, value) for name, value in named.items() if value] + limits
+        return [(name, value) for name, value in named.items() if value] + chosen + limits
 
     def address(self) -> str:
         """The query string."""
@@ -84,25 +106,35 @@ class SampleQuery:
         return next((value for name, value in self.parameters() if name == f"{end}.{metric}"), "")
 
 
+def number(limit: float) -> str:
+    """A limit with as few digits as express it exactly."""
+    short = f"{limit:g}"
+    return short if float(short) == limit else repr(limit)
+
+
+def may_repeat(name: str) -> bool:
+    """Whether a parameter may occur several times: each time is one more value of the metadata."""
+    return name.startswith(METADATA)
+
+
 def read_query(parameters: Parameters, score_names: Sequence[str]) -> SampleQuery:
     """Parse query parameters. Unknown metrics and invalid values are errors."""
     values = dict(parameters)
-    text, key = _text(values, "q").strip(), _text(values, "meta")
+    text = _text(values.get("q", ""), "q").strip()
     return SampleQuery(
         text=text,
         field=_chosen(values, "in", SEARCHED) or "answer",
         status=_chosen(values, "status", STATUSES),
         ranges=tuple(_ranges(values, score_names)),
-        key=key,
-        value=_text(values, "value") if key else "",
+        metadata=_metadata(parameters),
         sort=_chosen(values, "sort", score_names),
         descending=_chosen(values, "desc", ("1",)) == "1",
         offset=whole_number(values, "offset"),
+        view=_chosen(values, "view", VIEWS) or "table",
     )
 
 
-def _text(parameters: Mapping[str, str], name: str) -> str:
-    text = parameters.get(name, "")
+def _text(text: str, name: str) -> str:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ConfigError(f"`{name}` contains a character that is not valid in text")
     if len(text) > LONGEST:
@@ -120,14 +152,30 @@ def _chosen(parameters: Mapping[str, str], name: str, known: Iterable[str]) -> s
 def whole_number(parameters: Mapping[str, str], name: str) -> int:
     """A non-negative integer parameter, 0 if it is missing."""
     value = parameters.get(name) or "0"
-    if not (value.isascii() and value.isdigit()) or len(value) > 12 or int(value) > _LARGEST:
+    if not (value.isascii() and value.isdigit()) or len(value) > 12:
         raise ConfigError(f"`{name}` must be a non-negative integer")
     return int(value)
 
 
-def _ranges(
-    parameters: Mapping[str, str], score_names: Sequence[str]
-) -> Iterable[tuple[str, float | None, float | None]]:
+def _metadata(parameters: Parameters) -> tuple[Choice, ...]:
+    """The chosen values of each key. An empty value is that of a field that nobody filled in."""
+    chosen: dict[str, dict[str, None]] = {}
+    for key, value in _key_values(parameters):
+        if _text(value, "value"):
+            chosen.setdefault(_text(key, "key"), {})[value] = None
+    if (count := sum(map(len, chosen.values()))) > MOST_VALUES:
+        raise ConfigError(f"at most {MOST_VALUES} values of the metadata can be chosen. Got {count:,} instead")
+    return tuple((key, tuple(values)) for key, values in chosen.items())
+
+
+def _key_values(parameters: Parameters) -> Iterator[tuple[str, str]]:
+    values = dict(parameters)
+    if key := values.get("meta"):  # one key and one value, as in the addresses of earlier versions
+        yield key, values.get("value", "")
+    yield from ((name.removeprefix(METADATA), value) for name, value in parameters if name.startswith(METADATA))
+
+
+def _ranges(parameters: Mapping[str, str], score_names: Sequence[str]) -> list[Range]:
     limits: dict[str, dict[str, float]] = {}
     for name, value in parameters.items():
         end, dot, metric = name.partition(".")

@@ -1,4 +1,4 @@
-"""Query the samples of runs: pages, single samples, and pairs of two runs.
+"""Query the samples of runs: pages, single samples, whole tables. `pair_store` has the pairs of two runs.
 
 Scores are in scores/, texts in samples/. The narrow score columns decide which rows a page shows; the texts of these
 rows are then read from the parts that contain them. A search reads all texts of the searched columns and caches the
@@ -8,8 +8,8 @@ matching rows for the next page.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
@@ -25,12 +25,12 @@ from multimodal_eval.report.viewer.database import Database, Session, Sql, parqu
 from multimodal_eval.report.viewer.runs import NoSuchRunError, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, SampleQuery
 
-KEPT_SEARCHES = 8
+KEPT_SEARCHES = 12
 MANY = 20_000  # samples
 SERVED = ("image", "images", "audio")  # a video is only named
 _EXPORTED = ("choices", "epoch")  # in addition to question and answer, if a sample has them
 # The columns of the samples table. Media content may be large, so the table only checks whether there is any.
-_TEXTS = ("question", "generated_answer", "error", "choices", "epoch")
+_TEXTS = ("question", "generated_answer", *SEARCHED["references"], "error", "choices", "epoch")
 _SINGLE = ("image", "audio", "video")
 
 Row = dict[str, Any]  # a row of a run folder, by column name
@@ -52,13 +52,27 @@ class Store:
     def __init__(self, root: Path) -> None:
         self._database = Database(root)
         self._searches: OrderedDict[Any, Rows] = OrderedDict()
-        self._aligned: dict[Any, bool] = {}
         self._preloaded: set[Any] = set()
         self._lock = Lock()
 
     def close(self) -> None:
         """Free the memory."""
         self._database.close()
+
+    # for queries of other modules
+
+    @property
+    def database(self) -> Database:
+        """The database with the cached tables."""
+        return self._database
+
+    def scores(self, session: Session, run: ViewedRun) -> Sql:
+        """The rows, ids, scores and statuses of a run."""
+        return _scores(session, run)
+
+    def matching(self, run: ViewedRun, query: SampleQuery) -> Rows | None:
+        """The rows whose texts match the query; None if it does not depend on texts."""
+        return self._searched(run, query) if query.reads_texts else None
 
     # pages
 
@@ -83,28 +97,60 @@ class Store:
         """The rows of a page, and the number of rows in the whole table."""
         if not run.scores:  # the run has just started
             return [], 0
-        matches = self._searched(run, query) if query.reads_texts else None
-        where = all_of(of_scores(run, query))
-        if not where.text and not query.sort:
-            if matches is not None:
-                return matches[query.offset : query.offset + size].tolist(), len(matches)
-            if run.is_whole:
-                return list(range(run.committed)[query.offset : query.offset + size]), run.committed
+        matches = self.matches(run, query) if query.is_filtered else None
+        total = run.committed if matches is None else len(matches)
+        if not query.sort and matches is not None:
+            return matches[query.offset : query.offset + size].tolist(), total
+        if not query.sort and run.is_whole:
+            return list(range(total)[query.offset : query.offset + size]), total
         with self._database.session() as session:
-            source = _among(session, _scores(session, run), matches)
-            total = run.committed if matches is None else len(matches)
-            if where.text:
-                counted = f"select count(*) from {source.text} {where.text}"
-                total = session.execute(counted, source.values + where.values).fetchone()[0]
+            # Conditions on scores are faster to check again than to look up.
+            where = Sql("") if query.reads_texts else all_of(of_scores(run, query))
+            source = _among(session, _scores(session, run), matches if query.reads_texts else None)
             return _window(session, source, where, query, size, total), total
 
-    def _searched(self, run: ViewedRun, query: SampleQuery) -> Rows:
-        """The rows whose texts match, in order; cached for the next page."""
-        key = (run.identity, query.text, query.field, query.key, query.value)
+    def matches(self, run: ViewedRun, query: SampleQuery) -> Rows:
+        """The rows that match all filters, ascending; cached for the next page."""
+        return self._cached((run.identity, query.filters), lambda: self._matching(run, query))
+
+    def _matching(self, run: ViewedRun, query: SampleQuery) -> Rows:
+        texts = self._searched(run, query) if query.reads_texts else None
+        where = all_of(of_scores(run, query))
+        if texts is not None and not where.text:
+            return texts
+        with self._database.session() as session:
+            scores = _rows_where(session, _scores(session, run), where)
+        return scores if texts is None else np.intersect1d(scores, texts, assume_unique=True)
+
+    def _cached(self, key: Any, find: Callable[[], Rows]) -> Rows:
         with self._lock:
             if key in self._searches:
                 self._searches.move_to_end(key)
                 return self._searches[key]
+        rows = find()
+        with self._lock:
+            self._searches[key] = rows
+            while len(self._searches) > KEPT_SEARCHES:
+                self._searches.popitem(last=False)
+        return rows
+
+    @contextmanager
+    def scored(
+        self, run: ViewedRun, query: SampleQuery | None = None, *, load: bool = True
+    ) -> Iterator[tuple[Session, Sql]]:
+        """A session, and in it the row, id, scores and statuses of the matching samples as a table.
+
+        The run must have committed parts. Without `load`, scores that are not in memory are read from the files.
+        """
+        matches = None if query is None or not query.is_filtered else self.matches(run, query)
+        with self._database.session() as session:
+            yield session, _among(session, _scores(session, run, load=load), matches)
+
+    def _searched(self, run: ViewedRun, query: SampleQuery) -> Rows:
+        """The rows whose texts match, in order; cached, since a range often changes while a search stays."""
+        return self._cached((run.identity, query.text, query.field, query.metadata), lambda: self._search(run, query))
+
+    def _search(self, run: ViewedRun, query: SampleQuery) -> Rows:
         with self._database.session() as session:
             matches = [
                 _rows_where(session, source, all_of(conditions))
@@ -114,12 +160,7 @@ class Store:
                 )
                 if conditions
             ]
-        rows = matches[0] if len(matches) == 1 else np.intersect1d(matches[0], matches[1], assume_unique=True)
-        with self._lock:
-            self._searches[key] = rows
-            while len(self._searches) > KEPT_SEARCHES:
-                self._searches.popitem(last=False)
-        return rows
+        return matches[0] if len(matches) == 1 else np.intersect1d(matches[0], matches[1], assume_unique=True)
 
     def samples(self, run: ViewedRun, rows: Sequence[int]) -> list[Row]:
         """Scores, statuses and texts of the given rows, in this order."""
@@ -152,14 +193,11 @@ class Store:
             medium = _single_row(session, run.samples([part])[part], columns, row)
         return medium["content"] if medium["name"] is None else str(medium["name"])
 
-    def metadata_examples(self, run: ViewedRun) -> list[str]:
-        """The metadata of the first samples, as JSON."""
-        if not run.scores:
-            return []
-        source = parquet(run.samples(list(run.scores)[:1]).values())
+    @contextmanager
+    def texts(self, run: ViewedRun) -> Iterator[tuple[Session, Sql]]:
+        """A session, and in it all columns of the committed samples as a table."""
         with self._database.session() as session:
-            session.execute(f"select metadata from {source.text} limit 200", source.values)
-            return [text for (text,) in session.fetchall() if text]
+            yield session, parquet(run.samples().values())
 
     # whole tables
 
@@ -180,68 +218,17 @@ class Store:
         """All rows of the table for an export: row, id, the given sample fields, scores, statuses."""
         if not run.scores:
             return
-        matches = self._searched(run, query) if query.reads_texts else None
-        where = all_of(of_scores(run, query))
+        matches = self.matches(run, query) if query.is_filtered else None
         names = [f"s.{quoted(name)}" for name in (*run.score_names, *_statuses(run))]
         columns = ", ".join(["row", "s.id", *(f"t.{quoted(name)}" for name in fields), *names])
         texts = parquet(run.samples().values())
         with self._database.session(seconds=None) as session:
             scores = _among(session, _scores(session, run), matches)
-            narrow = f"(select * from {scores.text} {where.text}) s"
+            narrow = f"(select * from {scores.text}) s"
             limit = "" if most is None else f"limit {int(most)}"
             statement = f"select {columns} from {narrow} join {texts.text} t using (row) {order(query)} {limit}"
-            session.execute(statement, scores.values + where.values + texts.values)
+            session.execute(statement, scores.values + texts.values)
             yield from session.rows()
-
-    # two runs
-
-    def pairs(
-        self, first: ViewedRun, second: ViewedRun, metric: str, *, descending: bool, offset: int, size: int = PAGE
-    ) -> Page:
-        """The samples of two runs, sorted by the second score minus the first."""
-        with self._database.session() as session:
-            source = self._joined(session, first, second, metric)
-            total = session.execute(f"select count(*) from {source.text}", source.values).fetchone()[0]
-            page = f"{_by_difference(descending)} limit {int(size)} offset {int(offset)}"
-            session.execute(f"select a, b, x, y, d from {source.text} {page}", source.values)
-            pairs = session.fetchall()
-        left = {row["row"]: row for row in self.samples(first, [row for row, *_ in pairs])}
-        right = {row["row"]: row for row in self.samples(second, [row for _, row, *_ in pairs])}
-        joined = [
-            {"first": left[a], "second": right[b], "id": left[a]["id"], "a": x, "b": y, "difference": d}
-            for a, b, x, y, d in pairs
-        ]
-        return Page(joined, total, offset)
-
-    def every_pair(
-        self, first: ViewedRun, second: ViewedRun, metric: str, *, descending: bool, most: int | None = None
-    ) -> Iterator[tuple[Any, ...]]:
-        """All pairs for an export: id, first score, second score, difference."""
-        with self._database.session(seconds=None) as session:
-            source = self._joined(session, first, second, metric)
-            limit = "" if most is None else f"limit {int(most)}"
-            statement = f"select id, x, y, d from {source.text} {_by_difference(descending)} {limit}"
-            session.execute(statement, source.values)
-            yield from session.rows()
-
-    def _joined(self, session: Session, first: ViewedRun, second: ViewedRun, metric: str) -> Sql:
-        """Both runs joined by id. If the ids are in the same order, a positional join is faster."""
-        name = quoted(metric)
-        left, right = _scores(session, first), _scores(session, second)
-        by = "join {} r using (id)"
-        if not left.values and not right.values and self._is_aligned(session, first, second, left, right):
-            by = "positional join {} r"
-        chosen = f"l.row a, r.row b, l.id id, l.{name} x, r.{name} y, r.{name} - l.{name} d"
-        return Sql(f"(select {chosen} from {left.text} l {by.format(right.text)})", left.values + right.values)
-
-    def _is_aligned(self, session: Session, first: ViewedRun, second: ViewedRun, left: Sql, right: Sql) -> bool:
-        pair = (first.identity, second.identity)
-        if pair not in self._aligned:
-            mismatch = (
-                f"select 1 from {left.text} l positional join {right.text} r where l.id is distinct from r.id limit 1"
-            )
-            self._aligned[pair] = session.execute(mismatch).fetchone() is None
-        return self._aligned[pair]
 
 
 def _texts(run: ViewedRun) -> dict[str, str]:
@@ -249,9 +236,10 @@ def _texts(run: ViewedRun) -> dict[str, str]:
     existing = run.sample_columns
     return {
         "row": "row",
-        **{name: name if name in existing else "null" for name in _TEXTS},
+        **{name: quoted(name) if name in existing else "null" for name in _TEXTS},
         "has_image": "image is not null or image_bytes is not null",
-        "has_images": "images is not null" if "images" in existing else "false",
+        "has_images": "len(images) > 0" if "images" in existing else "false",
+        "has_audio": "audio is not null or audio_bytes is not null" if "audio" in existing else "false",
     }
 
 
@@ -268,7 +256,7 @@ def _statuses(run: ViewedRun) -> list[str]:
     return [f"{name}:status" for name in run.metrics]
 
 
-def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None) -> Sql:
+def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None, *, load: bool = True) -> Sql:
     """The narrow columns of a run, from memory if they are cached, otherwise from the files of the given parts."""
     files = parquet(run.score_files(parts), union=not run.is_done)
     if not run.is_done:
@@ -278,7 +266,7 @@ def _scores(session: Session, run: ViewedRun, parts: Sequence[int] | None = None
     columns += [f"{name}::status as {name}" for name in map(quoted, _statuses(run))]
     size = run.committed * (8 * len(run.score_names) + len(run.metrics) + 48)
     source = Sql(f"select {', '.join(columns)} from {whole.text}", whole.values)
-    name = session.kept(("scores", run.identity), source, size, load=parts is None)
+    name = session.kept(("scores", run.identity), source, size, load=load and parts is None)
     return files if name is None else Sql(name)
 
 
@@ -340,7 +328,3 @@ def _window(session: Session, source: Sql, where: Sql, query: SampleQuery, size:
     session.execute(statement, source.values + where.values)
     rows = [row for (row,) in session.fetchall()]
     return rows[::-1] if reverse else rows
-
-
-def _by_difference(descending: bool) -> str:
-    return f"order by d {'desc' if descending else 'asc'} nulls last, a"

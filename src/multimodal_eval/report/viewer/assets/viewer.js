@@ -4,21 +4,21 @@
 
   const isField = (element) => element.closest("input, select, textarea, [contenteditable]") !== null;
 
-  const rows = () => [...document.querySelectorAll("tr[data-line]")];
+  const rows = () => [...document.querySelectorAll("[data-line]")];
 
   const linkOf = (row) => row.querySelector("a[href], input");
 
   function move(step) {
     const all = rows();
     if (all.length === 0) return;
-    const at = all.indexOf(document.activeElement.closest("tr[data-line]"));
+    const at = all.indexOf(document.activeElement.closest("[data-line]"));
     const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
-    const link = all[next].querySelector("a[href]") || linkOf(all[next]);
+    const link = all[next].querySelector('a[href]:not([tabindex="-1"])') || linkOf(all[next]);
     if (link) link.focus();
   }
 
   function select() {
-    const row = document.activeElement.closest("tr[data-line]");
+    const row = document.activeElement.closest("[data-line]");
     const box = row && row.querySelector("input[type=checkbox]");
     if (box) box.click();
   }
