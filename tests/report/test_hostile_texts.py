@@ -194,7 +194,8 @@ def addresses() -> list[str]:
     pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
     pages += ["/samples/hostile?view=gallery", f"/samples/{evil}?view=gallery&sort=meteor&min.meteor=0.1"]
     pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))]
-    for code in (quote(text[:400], safe="") for text in TEXTS[:6]):
+    for code in (quote(text[:400], safe="") for text in TEXTS[::5]):
+        pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
         pages += [
             f"/samples/hostile?min.{code}=0",
             f"/samples/hostile?view={code}",
@@ -203,7 +204,6 @@ def addresses() -> list[str]:
     for text in (text[:400] for text in TEXTS):
         code = quote(text, safe="")
         pages += [f"/samples/hostile?q={code}&meta={code}&value=x"]
-        pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
         pages += [f"/run/{quote(text, safe='')}", f"/?q={quote(text)}"]
         pages += [f"/?metric={quote(text)}&task={quote(text)}&state={quote(text)}", f"/?sort=score.{quote(text)}"]
         pages += [f"/{route}/{quote(text, safe='')}" for route in ("histograms", "slices", "report")]
