@@ -14,3 +14,4 @@ void bind_edit_distance(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);
 void bind_speech(nanobind::module_& module);
 void bind_lint(nanobind::module_& module);
+void bind_parser(nanobind::module_& module);

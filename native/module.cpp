@@ -13,4 +13,5 @@ NB_MODULE(_native, module) {
     bind_stats(module);
     bind_speech(module);
     bind_lint(module);
+    bind_parser(module);
 }

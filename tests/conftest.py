@@ -112,7 +112,7 @@ def meteor_data(meteor_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # The models for tests marked `weights`: fetched once, into a folder that all test runs share.
-WEIGHTS = ("all-minilm-l6-v2", "navec-ru", "smollm2-135m")
+WEIGHTS = ("all-minilm-l6-v2", "en-core-web-sm", "navec-ru", "smollm2-135m")
 
 
 @pytest.fixture(scope="session")

@@ -220,3 +220,28 @@ def lint_facts(
     failed: NDArray[np.uint8],
     facts: NDArray[np.uint8],
 ) -> NDArray[np.int64]: ...
+
+class DependencyParser:
+    def __init__(
+        self,
+        tables: Sequence[tuple[NDArray[np.float32], int]],
+        mix: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]],
+        convolutions: Sequence[
+            tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
+        ],
+        tagger: tuple[NDArray[np.float32], NDArray[np.float32]],
+        narrow: tuple[NDArray[np.float32], NDArray[np.float32]],
+        features: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]],
+        scores: tuple[NDArray[np.float32], NDArray[np.float32]],
+        steps: Sequence[tuple[int, int, int]],
+        root_label: int,
+        norms: dict[int, str],
+        fixed_keys: dict[str, int],
+    ) -> None: ...
+    def parse(
+        self,
+        words: list[tuple[str, str, str, str, str]],
+        sentences: NDArray[np.int32],
+        ends: NDArray[np.int64],
+        threads: int = 1,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...

@@ -81,9 +81,8 @@ def test_a_submission_with_many_missing_answers_is_refused_by_default(captioned)
     sent(captioned / "jsonl", "half", ["[ERROR] timeout" if n < 6 else text for n, text in enumerate(references)])
     result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
     assert ranks(result) == [("good", 1), ("poor", 2)]
-    assert result["refused"] == [
-        {"name": "half", "reason": "rouge_l is scored for 6 of the 12 samples that other submissions have scored"}
-    ]
+    reason = "rouge_l is scored for 6 of the 12 samples that other submissions have scored"
+    assert result["refused"] == [{"name": "half", "reason": reason, "public_reason": reason}]
     assert (result["samples"], result["left_out"]) == (12, 0)
     result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "--allow-partial", "-o", "all")
     assert sorted(row["name"] for row in result["standings"]) == ["good", "half", "poor"]

@@ -84,6 +84,32 @@ def test_a_report_of_two_runs_compares_them(folder):
     assert (folder / "both.html").stat().st_size < (folder / "report.html").stat().st_size
 
 
+def test_a_report_for_paper_does_not_replace_the_other(folder):
+    score("good")
+    shown = (folder / "good" / "report.html").read_bytes()
+    assert mmeval("report", "good", "--theme", "paper").stdout == "report: good/report-paper.html\n"
+    assert (folder / "good" / "report.html").read_bytes() == shown
+    paper = (folder / "good" / "report-paper.html").read_text(encoding="utf-8")
+    assert '<body class="paper">' in paper
+    assert "<script" not in paper
+    score("bad", "--no-report")
+    assert mmeval("report", "good", "bad", "--theme", "paper").stdout == "report: report-paper.html\n"
+    assert "is not one of" in mmeval("report", "good", "--theme", "print", code=2).stderr
+    mmeval("verify", "good")  # a report is not part of what a run folder promises
+
+
+def test_the_report_opens_with_a_verdict(folder):
+    score("good", "--no-report")
+    score("bad", "--no-report")
+    mmeval("report", "good", "bad")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    heads = [page.index(f'<h2 id="{name}"') for name in ("verdict", "summary", "warnings", "comparison", "numbers")]
+    assert heads == sorted(heads)
+    verdict = page[heads[0] : heads[1]]
+    assert "bad is worse than good by " in verdict
+    assert "12 of 12 samples are scored in both." in verdict
+
+
 def test_runs_that_cannot_be_compared_are_refused(folder):
     score("good", "--no-report")
     mmeval("score", "bad.jsonl", "--metrics", "rouge_l", "--limit", "5", "-o", "bad", "--no-report")

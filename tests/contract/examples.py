@@ -109,7 +109,7 @@ RECORDED = [
 ]
 
 EXAMPLES: dict[str, list[Sample]] = {
-    **dict.fromkeys(["bleu", "cider", "cider_d", "cider_r", "meteor", "rouge_l"], CAPTIONS),
+    **dict.fromkeys(["bleu", "cider", "cider_d", "cider_r", "meteor", "rouge_l", "spice", "spider"], CAPTIONS),
     **dict.fromkeys(["chrf", "rouge_1", "rouge_2", "rouge_lsum", "sacrebleu", "ter"], CAPTIONS),
     **dict.fromkeys(["bertscore", "hallucination_metric", "semantic_similarity"], CAPTIONS),
     **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),

@@ -13,7 +13,8 @@ from tests.contract.examples import EXAMPLES
 
 THREADS, ROUNDS = 4, 25
 OPTIONS = {"meteor": {"variant": "fmean"}}  # needs no fetched data
-LIGHT = [name for name in list_available() if resolve(name).placement != "model"]
+PARSED = ("spice", "spider")  # need the fetched parser
+LIGHT = [name for name in list_available() if resolve(name).placement != "model" and name not in PARSED]
 
 
 def opened(metric, samples):
@@ -42,6 +43,12 @@ def test_threads_change_no_score(name):
 
 def test_threads_change_no_score_of_the_meteor_program(meteor_data):
     check(resolve("meteor").configure({"variant": "1.5"}), EXAMPLES["meteor"])
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize("name", PARSED)
+def test_threads_change_no_score_of_scene_graphs(name, weights):
+    check(resolve(name), EXAMPLES[name])
 
 
 @pytest.mark.parametrize("name", [name for name in LIGHT if resolve(name).fits])

@@ -28,7 +28,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
         ("rouge l", "Did you mean 'rouge_l'"),
         ("CLIPScore", "Did you mean 'clipscore' (as Hessel et al. define it, 0 to 2.5) or 'clip_score'"),
         ("VQA-Accuracy", "Did you mean 'vqa_accuracy'?"),
-        ("spice", "SPICE is not here: it needs a scene graph parser in Java. The nearest here: 'meteor' or 'chair_i'."),
+        ("SPIDEr", "Did you mean 'spider' (the mean of SPICE and CIDEr-D)?"),
+        ("TIGEr", "TIGEr is not here: it needs a grounding model. The nearest here: 'ref_clipscore'."),
         ("MoverScore", "MoverScore is not here: "),
         ("BERT-Score", "Did you mean 'bertscore' (its F1; precision and recall are its parts)?"),
         ("BLEURT", "The nearest here: 'semantic_similarity'."),
@@ -49,7 +50,7 @@ def test_an_unknown_metric_is_explained(name, message):
 def test_only_known_metrics_are_suggested():
     assert metric_advice("CIDEr", ["cider", "bleu"]) == "Did you mean 'cider' (the formula of the CIDEr paper, 0 to 1)?"
     assert metric_advice("CIDEr", ["bleu"]) is None
-    assert metric_advice("spice", ["bleu"]) == "SPICE is not here: it needs a scene graph parser in Java."
+    assert metric_advice("TIGEr", ["bleu"]) == "TIGEr is not here: it needs a grounding model."
 
 
 def test_the_file_of_a_judge_needs_its_prefix():
@@ -58,7 +59,7 @@ def test_the_file_of_a_judge_needs_its_prefix():
 
 
 def test_other_kinds_of_names_are_not_metrics():
-    assert "SPICE" not in str(UnknownNameError("task", "spice", ["captioning"]))
+    assert "TIGEr" not in str(UnknownNameError("task", "tiger", ["captioning"]))
     assert "Did you mean 'captioning'?" in str(UnknownNameError("task", "CAPTIONING", ["captioning"]))
 
 

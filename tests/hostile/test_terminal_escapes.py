@@ -68,6 +68,15 @@ def evil(tmp_path: Path) -> Path:
     (tmp_path / "bad.jsonl").write_text(json.dumps({"id": PAYLOAD, "references": PAYLOAD, PAYLOAD: 1}) + "\n")
     lines = [json.dumps({"id": row.id, "references": row.references, "generated_answer": STORED}) for row in rows]
     (tmp_path / "good.jsonl").write_text("\n".join(lines))
+    labels = [
+        {"id": row.id, "label": number % 2, "annotator": f"{name}{PAYLOAD}", "comment": PAYLOAD, "run": run}
+        for number, row in enumerate(rows)
+        for name in ("ann", "bob")
+        for run in ("a", "b")
+    ]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
+    labels = [{**label, "label": PAYLOAD, "run": PAYLOAD, "metric": PAYLOAD} for label in labels]
+    (tmp_path / "evil-labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
     (tmp_path / "config.yaml").write_text("metrics: [rouge_l, bleu]\n")
     return tmp_path
 
@@ -120,6 +129,23 @@ COMMANDS = (
     ("meta", "OUT/runs/a", "--human", "place"),
     ("sensitivity", "OUT/runs/a", "OUT/runs/b"),
     ("agree", "OUT/good.jsonl", "--annotators", STORED),
+    ("agree", "OUT/good.jsonl"),
+    ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--metric", STORED),
+    ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--scale", STORED),
+    ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--label-run", STORED),
+    *(
+        command
+        for file in ("OUT/labels.jsonl", "OUT/evil-labels.jsonl")
+        for command in (
+            ("agree", file, "--resamples", "20"),
+            ("agree", file, "--resamples", "20", "--format", "json"),
+            ("judge", "calibrate", "OUT/runs/a", "--human", file, "--metric", "rouge_l"),
+            ("judge", "calibrate", "OUT/runs/a", "OUT/runs/b", "--human", file, "--metric", "rouge_l"),
+            ("meta", "OUT/runs/a", "--human", file, "--metrics", "rouge_l"),
+            ("judge", "plan", "OUT/runs/a", "--human", file, "--metric", "rouge_l", "--labels", "1"),
+            ("view", "OUT/runs", "--port", "0", "--label", "OUT/none.jsonl", "--scale", "1-5", "--plan", file),
+        )
+    ),
     *(
         command
         for run in ("OUT/runs/c", "OUT/runs/d")

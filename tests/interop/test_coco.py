@@ -156,7 +156,34 @@ def test_meteor_is_scored_if_its_data_are_present(files, meteor_data, capsys):
     assert list(evaluation.eval) == ["Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4", "METEOR", "ROUGE_L", "CIDEr"]
     assert evaluation.eval["METEOR"] == expected["corpus"]["meteor"]
     assert evaluation.imgToEval[1007]["METEOR"] == expected["meteor"][7]
+    assert "METEOR" not in capsys.readouterr().err
+
+
+@pytest.mark.weights
+def test_spice_and_spider_are_scored_if_the_parser_is_present(files, weights, capsys):
+    evaluation = COCOEvalCap(*files)
+    evaluation.evaluate()
+    assert list(evaluation.eval)[-4:] == ["ROUGE_L", "CIDEr", "SPICE", "SPIDEr"]
     assert capsys.readouterr().err == ""
+    image = evaluation.imgToEval[1007]
+    assert image["SPIDEr"] == (image["SPICE"] + image["CIDEr"]) / 2
+    assert 0 < evaluation.eval["SPICE"] < 1
+    captions = golden("captions.json.gz")
+    scores = caption_scores(captions["candidates"], captions["references"])
+    assert scores.corpus["SPICE"] == pytest.approx(evaluation.eval["SPICE"], abs=1e-3)  # tokens of lines may differ
+    assert scores.interval("SPICE").low < scores.corpus["SPICE"] < scores.interval("SPICE").high
+    assert "SPICE" not in caption_scores(captions["candidates"], captions["references"], spice=False).corpus
+
+
+def test_without_the_parser_spice_is_left_out_with_a_message(files, capsys):
+    evaluation = COCOEvalCap(*files)
+    evaluation.evaluate()
+    assert "SPICE" not in evaluation.eval
+    assert "SPIDEr" not in evaluation.eval
+    assert "SPICE is left out." in (message := capsys.readouterr().err)
+    assert "mmeval fetch en-core-web-sm" in message
+    with pytest.raises(UnavailableError, match="mmeval fetch en-core-web-sm"):
+        caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], spice=True)
 
 
 def test_without_meteors_data_the_message_says_how_to_get_them(files, capsys):

@@ -135,8 +135,19 @@ def hostile_run(folder: Path) -> Run:
                 "addresses": texts,
                 "models": texts,
                 "statuses": dict.fromkeys(texts, 1),
+                "cost": 2.5,
                 "currency": ALL,
             }
+        },
+        "imported": {
+            **dict.fromkeys(("harness", "version", "model", "task"), ALL),
+            "files": texts,
+            "settings": {text: text for text in texts},
+            "reported": [
+                {"metric": text, "value": 0.25, "aggregation": text if number % 2 else None}
+                for number, text in enumerate(texts)
+            ],
+            "notes": texts,
         },
         "state": "done",
     }

@@ -1,7 +1,8 @@
-"""Reports in Chromium: charts, accessibility, keyboard, phone, print."""
+"""Reports in Chromium: charts, accessibility, every control by mouse and keyboard, phone, print."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from multimodal_eval.cli.report import page_of
@@ -20,7 +21,33 @@ def file(runs, tmp_path_factory):
 def test_a_report_opens_without_errors_and_draws_every_chart(visit, file):
     seen = visit(file)
     assert (seen.console, seen.dialogs, seen.loaded) == ([], [], [])
-    assert seen.page.locator("[data-chart]").count() == seen.page.locator("[data-chart] svg").count() > 5
+    page = seen.page
+    for chart in ("#summary ~ figure", "#numbers ~ figure", "#weights ~ figure"):
+        assert page.locator(f"section:has({chart.split(' ')[0]}) .marks circle").count() > 2
+    drawn = page.locator(".marks:visible").evaluate_all("charts => charts.map((chart) => chart.clientWidth)")
+    assert min(drawn) > 100
+    assert page.locator(".spread:visible").count() == 3
+
+
+def test_every_metric_has_a_row_in_the_summary(visit, file):
+    page = visit(file).page
+    rows = page.locator("section:has(#summary) tbody tr:not(.axis) th").all_inner_texts()
+    assert rows == ["composite_score", "rouge_l", "exact_match"]
+
+
+def test_the_dots_are_at_their_values(visit, file):
+    """The scale of the scores goes from 0 to 1, so that a dot is as far to the right as its value says."""
+    page = visit(file).page
+    places = page.locator("section:has(#numbers) table.plot tbody tr:not(.axis)").evaluate_all(
+        """rows => rows.map((row) => {
+             const area = row.querySelector("svg").getBoundingClientRect();
+             const dot = row.querySelector("circle").getBoundingClientRect();
+             return [((dot.left + dot.right) / 2 - area.left) / area.width, row.querySelector("td.number").innerText];
+           })"""
+    )
+    assert len(places) == 3
+    for place, text in places:
+        assert place == pytest.approx(float(text.split()[0]), abs=0.01)  # of the text, rounded
 
 
 def test_a_report_is_accessible_and_fits_a_phone(visit, file):
@@ -42,7 +69,7 @@ def test_the_system_theme_applies_until_another_is_chosen(visit, file):
     page.get_by_role("button", name="Use light colours").press("Enter")
     light = page.evaluate(background)
     assert (dark, light) == ("rgb(18, 22, 28)", "rgb(255, 255, 255)")
-    page.get_by_role("button", name="Use dark colours").press("Enter")
+    page.get_by_role("button", name="Use dark colours").click()
     assert page.evaluate(background) == dark
 
 
@@ -76,6 +103,8 @@ def test_arrows_move_between_tabs(visit, file):
     assert tabs.last.evaluate("tab => tab === document.activeElement")
     page.keyboard.press("ArrowRight")
     assert tabs.first.get_attribute("aria-selected") == "true"
+    tabs.nth(1).click()
+    assert tabs.nth(1).get_attribute("aria-selected") == "true"
 
 
 def test_details_open_by_keyboard(visit, file):
@@ -89,18 +118,75 @@ def test_details_open_by_keyboard(visit, file):
 def test_another_metric_and_another_chart_can_be_chosen(visit, file):
     seen = visit(file)
     page = seen.page
-    before = page.locator("[data-chart=spread-0]").inner_html(), page.locator("[data-chart=slices-0]").inner_html()
+    shown = ".sliced:visible figcaption"
+    assert "composite_score by kind" in page.locator(shown).inner_text()
+    assert page.locator("[data-spread=ecdf]:visible").count() == 0
     page.get_by_role("combobox", name="Show").select_option("ecdf")
-    page.get_by_role("combobox", name="Metric").select_option("0")
-    after = page.locator("[data-chart=spread-0]").inner_html(), page.locator("[data-chart=slices-0]").inner_html()
-    assert before[0] != after[0]
-    assert before[1] != after[1]
+    assert page.locator("[data-spread=ecdf]:visible").count() == 3
+    assert page.locator("[data-spread=histogram]:visible").count() == 0
+    page.get_by_role("combobox", name="Metric").select_option("rouge_l")
+    assert "rouge_l by kind" in page.locator(shown).inner_text()
     assert seen.console == []
+
+
+def test_charts_are_chosen_by_keyboard(visit, file):
+    page = visit(file).page
+    page.get_by_role("combobox", name="Show").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("[data-spread=ecdf]:visible").count() == 3
+    page.get_by_role("combobox", name="Metric").focus()
+    page.keyboard.press("Home")
+    assert "rouge_l by kind" in page.locator(".sliced:visible figcaption").inner_text()
+
+
+def test_every_link_of_the_bar_leads_to_its_section(visit, file):
+    page = visit(file).page
+    links = page.locator(".bar nav a")
+    for index in range(links.count()):
+        name = links.nth(index).get_attribute("href")
+        if index % 2:
+            links.nth(index).click()
+        else:
+            links.nth(index).press("Enter")
+        assert page.evaluate("location.hash") == name
+        assert page.locator(f"h2{name}").is_visible()
+        assert page.locator(f"h2{name}").evaluate("head => head.getBoundingClientRect().top < innerHeight")
+
+
+def test_the_skip_link_is_the_first_stop_and_leads_to_the_results(visit, file):
+    page = visit(file).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main"
+
+
+def test_every_fold_opens_by_mouse_and_keyboard(visit, file):
+    page = visit(file).page
+    folds = page.locator("details:has(> summary:visible)")
+    assert folds.count() > 8
+    for index in range(folds.count()):
+        fold = folds.nth(index)
+        summary = fold.locator("> summary")
+        if index % 2:
+            summary.click()
+        else:
+            summary.press("Enter")
+        assert fold.get_attribute("open") is not None
+
+
+def test_signatures_are_folded(visit, file):
+    page = visit(file).page
+    assert page.locator(".signature").count() > 5
+    assert page.locator(".signature:visible").count() == 0
+    page.locator("details.signatures > summary").first.click()
+    assert page.locator(".signature:visible").count() == 1
 
 
 def test_without_scripts_all_samples_are_visible(visit, file):
     page = visit(file, java_script_enabled=False).page
     assert page.locator("article.sample:visible").count() == page.locator("article.sample").count() > 5
+    assert page.locator(".marks:visible circle").count() > 5  # charts need no script
 
 
 def test_intervals_beyond_the_range_of_a_metric_end_at_the_chart(visit, tmp_path):
@@ -110,19 +196,16 @@ def test_intervals_beyond_the_range_of_a_metric_end_at_the_chart(visit, tmp_path
         for number in range(6)
     ]
     run = evaluate(samples, metrics=["soft_score"], output=tmp_path / "run")
-    entry = run.results["metrics"]["soft_score"]
-    entry["low"], entry["high"] = -0.2, 1.3
+    wide = msgspec.structs.replace(run.outcome.metrics["soft_score"], low=-0.2, high=1.3)
+    run.outcome = msgspec.structs.replace(run.outcome, metrics={"soft_score": wide})
     file = tmp_path / "page.html"
     file.write_text(page_of([run]), encoding="utf-8")
     page = visit(file.as_uri()).page
     ends = page.evaluate(
-        """() => [...document.querySelectorAll('[data-chart=overview] svg line')].flatMap(
-             (line) => [Number(line.getAttribute('x1')), Number(line.getAttribute('x2'))])"""
+        """() => [...document.querySelectorAll('.marks line')].flatMap(
+             (line) => [line.getAttribute('x1'), line.getAttribute('x2')])"""
     )
-    width = page.evaluate("Number(document.querySelector('[data-chart=overview] svg').getAttribute('width'))")
-    assert ends
-    assert min(ends) > 40
-    assert max(ends) < width
+    assert ends == ["0.0%", "100.0%"]
 
 
 def test_a_matrix_does_not_break_words_in_its_headings(visit, tmp_path):

@@ -3,6 +3,7 @@ import sys
 import pytest
 from jinja2 import Environment
 
+from multimodal_eval.report import compiled_templates
 from multimodal_eval.report.templating import templates
 
 
@@ -16,6 +17,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def page(folder, name="a & b"):
+    """The page as a new process renders it."""
+    compiled_templates._IN_MEMORY.clear()
     return templates(folder).get_template("page.html.j2").render(name=name)
 
 
@@ -29,6 +32,16 @@ def test_a_template_is_compiled_once(folder, monkeypatch):
     assert file.name.startswith("page.html.")
     monkeypatch.setattr(Environment, "compile", None)  # a second compilation would fail
     assert page(folder, "<i>") == "<p>&lt;i&gt;</p>"
+
+
+def test_a_process_that_may_not_write_compiles_once_too(folder, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    page(folder)
+    monkeypatch.setattr(Environment, "compile", None)
+    assert templates(folder).get_template("page.html.j2").render(name="x") == "<p>x</p>"
+    monkeypatch.undo()
+    (folder / "page.html.j2").write_text("<b>{{ name }}</b>")
+    assert templates(folder).get_template("page.html.j2").render(name="x") == "<b>x</b>"
 
 
 def test_a_changed_template_is_compiled_again(folder):

@@ -96,7 +96,7 @@ def test_the_spans_add_up_to_the_texts(answer, references):
     assert ["".join(span.text for span in spans) for spans in result.references] == references
     assert all(span.text for span in result.answer)
     pairs = zip(result.answer, result.answer[1:], strict=False)
-    assert all(one.mark != other.mark for one, other in pairs)
+    assert all(span.mark != following.mark for span, following in pairs)
 
 
 words = st.sampled_from(["red", "dog", "runs", "fast", "the", "and", "a"])

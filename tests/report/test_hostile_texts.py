@@ -8,10 +8,12 @@ from urllib.parse import quote
 
 import pytest
 
+from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import report_html
 from multimodal_eval.report.plain_text import LONGEST, visible
 from multimodal_eval.report.viewer.app import ASSETS
+from multimodal_eval.run.evaluate import evaluate
 from tests.report.hostile import (
     ALL,
     PAYLOADS,
@@ -29,8 +31,8 @@ HARMLESS = """() => ({
     scripts: document.scripts.length,
     styles: document.querySelectorAll("style").length,
     foreign: document.querySelectorAll(
-        "iframe, object, embed, form, math, link, base, plaintext, b, "
-        + "svg:not(.mm-chart):not(.mm-chart *):not(.share):not(.calibration)"
+        "iframe, object, embed, form, math, link:not([rel=icon]), base, plaintext, b, svg image, svg use, svg a, "
+        + "svg:not(.marks):not(.ticks):not(.heights):not(.area):not(.area > svg):not(.share):not(.calibration)"
     ).length,
     drawn: document.querySelectorAll("svg.share, svg.calibration").length,
     handlers: [...document.querySelectorAll("*")].filter(element => [...element.attributes].some(
@@ -39,8 +41,9 @@ HARMLESS = """() => ({
 })"""
 
 
+@pytest.mark.parametrize("theme", ["screen", "paper"])
 @pytest.mark.parametrize("policy", [True, False], ids=["with the policy", "escaping only"])
-def test_no_text_in_a_report_is_executed(visit, tmp_path, policy):
+def test_no_text_in_a_report_is_executed(visit, tmp_path, policy, theme):
     run = hostile_run(tmp_path / TEXTS[0].replace("/", ""))
     page = report_html(
         [run],
@@ -49,6 +52,7 @@ def test_no_text_in_a_report_is_executed(visit, tmp_path, policy):
         sensitivity=hostile_sensitivity(),
         per_group=len(PAYLOADS),
         comparison=hostile_comparison(),
+        theme=theme,
     )
     assert page.count('<article class="sample">') == len(PAYLOADS)
     if not policy:
@@ -59,16 +63,67 @@ def test_no_text_in_a_report_is_executed(visit, tmp_path, policy):
     for panel in seen.page.get_by_role("tab").all():
         panel.click()
     seen.page.locator("details").evaluate_all("elements => elements.forEach(details => details.open = true)")
-    charts = seen.page.locator("svg.mm-chart").count()
-    assert charts > 5
-    expected = {"pwned": None, "scripts": 4, "styles": 1 + charts, "foreign": 0, "drawn": 2 * 8, "handlers": 0}
+    assert seen.page.locator("svg.marks").count() > 5
+    scripts = 1 if theme == "screen" else 0
+    expected = {"pwned": None, "scripts": scripts, "styles": 1, "foreign": 0, "drawn": 2 * 8, "handlers": 0}
     assert seen.page.evaluate(HARMLESS) == expected
     assert (seen.console, seen.loaded) == ([], [])
-    for size in (DESKTOP, PHONE):
+    for size in (DESKTOP, PHONE) if theme == "screen" else ():
         seen.page.set_viewport_size(size)
         assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     shown = set(seen.page.locator("dd").evaluate_all("elements => elements.map(element => element.textContent.trim())"))
     assert {as_shown(text) for text in PAYLOADS} <= shown
+
+
+@pytest.mark.parametrize("theme", ["screen", "paper"])
+def test_no_text_of_two_runs_becomes_an_element(tmp_path, theme):
+    """Sections that show several runs side by side: scores, generation, judges."""
+    runs = [hostile_run(tmp_path / name) for name in ("first", "second")]
+    page = report_html(
+        runs,
+        [ALL, f"2 {ALL}"],
+        version="1",
+        comparison=hostile_comparison(),
+        sensitivity=hostile_sensitivity(),
+        per_group=2,
+        theme=theme,
+    )
+    elements = Elements(page)
+    assert elements.tags <= OF_REPORTS
+    assert (_not_embedded(elements.bad), elements.scripts) == ([], 1 if theme == "screen" else 0)
+    for shown in ("runs side by side", "The judges side by side", "Results of the harness beside"):
+        assert shown in page
+
+
+def test_no_name_of_a_score_of_a_harness_becomes_an_element(tmp_path):
+    """Scores of the harness beside ours, and the rules of a crosswalk."""
+    samples = [
+        Sample(
+            str(number), references=["yes"], generated_answer="yes", metadata={f"lm-eval.{text}": 1.0 for text in TEXTS}
+        )
+        for number in range(3)
+    ]
+    rules = {"strict": {"rule": "none@1"}, "loose": {"rule": "squad@1.1"}}
+    run = evaluate(
+        samples,
+        metrics=list(rules),
+        variants=dict.fromkeys(rules, "exact_match"),
+        options=rules,
+        output=tmp_path / "run",
+        progress=False,
+    )
+    page = report_html([run], [ALL], version="1", per_group=1)
+    elements = Elements(page)
+    assert elements.tags <= OF_REPORTS
+    assert (_not_embedded(elements.bad), elements.scripts) == ([], 1)
+    assert page.count("Ours − harness") == 1
+    assert "lm-eval.&lt;script&gt;" in page
+
+
+def _not_embedded(attributes: list[str]) -> list[str]:
+    """Attributes that may do harm, without the images and sections of the page itself."""
+    harmless = ("link href=data:image/svg+xml;base64,", "img src=data:image/", "a href=#")
+    return [attribute for attribute in attributes if not attribute.startswith(harmless)]
 
 
 def as_shown(text: str) -> str:
@@ -85,6 +140,7 @@ TAGS = set(
     "dl dt dd ul ol li section mark bdi code strong svg line rect circle path text progress noscript dialog "
     "kbd wbr".split()
 )
+OF_REPORTS = TAGS | {"style", "footer", "section", "article", "path", "h4", "pre", "small"}
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 

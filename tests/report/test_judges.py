@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import unescape
 
@@ -204,10 +203,3 @@ def test_the_calibration_curve_is_drawn(folder, tmp_path):
     assert "people would say 0.6200" in text
     assert "a note" in text
     assert "Labels without a judge of the same precision 500" in text
-
-
-def test_json_of_the_page_is_not_changed_by_judges(folder):
-    """The section has no chart of the page's script."""
-    page = page_of([Run(folder / "pairs")])
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert not any("judge" in name for name in json.loads(data[1])["charts"])

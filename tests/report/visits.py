@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
+from multimodal_eval.report.viewer.labelling.options import LabelOptions
 from tests.report.viewer.viewed import compared
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
@@ -105,7 +106,7 @@ def expect(locator: Any) -> Any:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path, label: LabelOptions | None = None, media_roots: Sequence[Path] = ()) -> Iterator[str]:
     """Serve the folder in another thread; gives the address."""
     import uvicorn
 
@@ -113,7 +114,8 @@ def served(folder: Path) -> Iterator[str]:
     listening.bind(("127.0.0.1", 0))
     listening.listen()  # from now on a connection waits for the server and is not refused
     port = listening.getsockname()[1]
-    app = create_app(folder, compare=compared, accepts_host=host_check("127.0.0.1", port))
+    accepts_host = host_check("127.0.0.1", port)
+    app = create_app(folder, compare=compared, accepts_host=accepts_host, label=label, media_roots=media_roots)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,26 @@ class Column:
         )
 
 
+@dataclass(frozen=True)
+class Statistics:
+    """What the aggregate of a metric needs, for all samples or some of them."""
+
+    values: NDArray[np.float64]
+    scored: NDArray[np.bool_]
+    stats: NDArray[np.float64] | None  # one row per scored sample
+
+    @cached_property
+    def _position(self) -> Codes:
+        """The place of a scored row in `stats`."""
+        return np.cumsum(self.scored) - 1
+
+    def at(self, rows: Codes) -> Statistics:
+        """Those of the selected rows."""
+        scored = self.scored[rows]
+        stats = None if self.stats is None else self.stats[self._position[rows[scored]]]
+        return Statistics(self.values[rows], scored, stats)
+
+
 def read_scores(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
     """The selected columns of all parts."""
     tables = [folder.read_part("scores", part, columns) for part in range(parts)]
@@ -79,6 +100,27 @@ def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str,
         table.column(f"{name}:warning"),
         {column.removeprefix(f"{name}."): float_values(table.column(column)) for column in part_names},
     )
+
+
+def read_statistics(folder: RunFolder, parts: int, name: str) -> Statistics:
+    """The values and statistics of a metric, without reasons and parts."""
+    table = read_scores(folder, parts, ["id", name, f"{name}:stats"])
+    values = float_values(table.column(name))
+    _check_values(name, table.column("id"), values, table.column(name), (None, None))
+    scored = ~np.isnan(values)
+    return Statistics(values, scored, _stats_matrix(name, selected(table.column(f"{name}:stats"), scored)))
+
+
+def read_values(
+    folder: RunFolder, parts: int, stored: Sequence[str], names: Sequence[str]
+) -> list[NDArray[np.float64]]:
+    """The values of some metrics, NaN if unscored or not stored. All columns are read at once."""
+    present = [name for name in names if name in stored]
+    table = read_scores(folder, parts, ["id", *present])
+    values = {name: float_values(table.column(name)) for name in present}
+    for name, column in values.items():
+        _check_values(name, table.column("id"), column, table.column(name), (None, None))
+    return [values[name] if name in values else np.full(len(table), np.nan) for name in names]
 
 
 def selected(column: pa.ChunkedArray, rows: NDArray[np.bool_]) -> pa.ChunkedArray:

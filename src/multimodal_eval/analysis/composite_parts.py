@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.aligned_scores import aligned_strata
-from multimodal_eval.analysis.columns import Codes, column_names, read_column
+from multimodal_eval.analysis.columns import Codes, column_names, read_values
 from multimodal_eval.analysis.pairing import part_count, shared_clusters
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.records import COMPOSITE
@@ -101,10 +101,7 @@ def sample_weights(
 def composite_columns(run: Run, task: Task) -> Iterator[Vector]:
     """The composite, then its parts as used in it (divided by their maximum and capped at 1); NaN if missing."""
     count = part_count(run)
-    stored = column_names(run.folder, count)
-    for name in (COMPOSITE, *task.weights):
-        if name in stored:
-            values = read_column(run.folder, count, stored, name, (None, None)).values
-        else:
-            values = np.full(len(run), np.nan)
+    names = (COMPOSITE, *task.weights)
+    columns = read_values(run.folder, count, column_names(run.folder, count), names)
+    for name, values in zip(names, columns, strict=True):
         yield np.minimum(values / task.maximum[name], 1.0) if name in task.maximum else values

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -12,13 +14,16 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.aligned_scores import metric_of
 from multimodal_eval.analysis.averaging import Aggregate, Averaging
-from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, column_names, read_column
+from multimodal_eval.analysis.columns import Codes, Statistics, cluster_codes, read_statistics
 from multimodal_eval.analysis.slices import NO_VALUE
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.records import Entry, fields_of
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAX_COLUMNS = 8
 MAX_VALUES = 20  # of a column that was not requested
@@ -55,39 +60,62 @@ def slices_of(run: Run) -> list[Slices]:
 
 def _few_values(run: Run) -> dict[str, dict[str, Codes]]:
     """Columns with two to twenty values, and the rows of each value."""
-    rows: dict[str, dict[str, list[int]]] = {}
+    rows: dict[str, dict[str, list[Codes]]] = {}
     dropped: set[str] = set()
-    decode = msgspec.json.Decoder().decode
-    row = 0
+    start = 0
     for part in range(len(run.info.parts)):
         table = run.folder.read_part("samples", part, [*_FIELDS, "metadata"])
-        present = [name for name in _FIELDS if name in table.column_names]  # older run folders have fewer
-        fields = {
-            name: table.column(name).to_pylist() for name in present if table.column(name).null_count < len(table)
-        }
-        for index, text in enumerate(table.column("metadata").to_pylist()):
-            sample = {} if text is None else decode(text)
-            sample |= {name: values[index] for name, values in fields.items() if values[index] is not None}
-            for name, value in sample.items():
-                if name in dropped:
-                    continue
-                by_value = rows.setdefault(name, {})
-                by_value.setdefault(NO_VALUE if value is None else str(value), []).append(row)
-                if len(by_value) > MAX_VALUES:
-                    dropped.add(name)
-                    del rows[name]
-            row += 1
-    return {name: _sorted(by_value, row) for name, by_value in rows.items() if _is_useful(by_value, row)}
+        for name, values in _columns(table, dropped).items():
+            by_value = rows.setdefault(name, {})
+            for value, places in _places(values).items():
+                by_value.setdefault(value, []).append(places + start)
+            if len(by_value) > MAX_VALUES:
+                dropped.add(name)
+                del rows[name]
+        start += len(table)
+    joined = {
+        name: {value: np.concatenate(pieces) for value, pieces in by_value.items()} for name, by_value in rows.items()
+    }
+    return {name: _sorted(by_value, start) for name, by_value in joined.items() if _is_useful(by_value, start)}
 
 
-def _is_useful(values: Mapping[str, list[int]], total: int) -> bool:
+_ABSENT = object()  # a sample without the column
+
+
+def _columns(table: pa.Table, dropped: Container[str]) -> dict[str, list[Any]]:
+    """The metadata and the other fields of a part as columns, with `_ABSENT` for samples without a value."""
+    texts = [text or "{}" for text in table.column("metadata").to_pylist()]
+    samples: list[dict[str, Any]] = msgspec.json.decode(f"[{','.join(texts)}]")
+    names = [name for name in dict.fromkeys(chain.from_iterable(samples)) if name not in dropped]
+    columns = {name: [sample.get(name, _ABSENT) for sample in samples] for name in names}
+    for name in _FIELDS:
+        # Older run folders have fewer fields. A field counts more than metadata of the same name.
+        if name in dropped or name not in table.column_names or table.column(name).null_count == len(table):
+            continue
+        below = columns.get(name, [_ABSENT] * len(table))
+        field = table.column(name).to_pylist()
+        columns[name] = [other if value is None else value for value, other in zip(field, below, strict=True)]
+    return columns
+
+
+def _places(values: list[Any]) -> dict[str, Codes]:
+    """The rows of each value. Of more values than a column may have, only the first ones."""
+    texts = [_ABSENT if value is _ABSENT else NO_VALUE if value is None else str(value) for value in values]
+    codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    if len(codes) > MAX_VALUES + 1:
+        return {str(text): np.empty(0, np.int64) for text in list(codes)[: MAX_VALUES + 2] if text is not _ABSENT}
+    places = np.fromiter(map(codes.__getitem__, texts), np.int64, len(texts))
+    return {str(text): np.flatnonzero(places == code) for text, code in codes.items() if text is not _ABSENT}
+
+
+def _is_useful(values: Mapping[str, Codes], total: int) -> bool:
     """Whether there are at least two slices, and one of them has more than one sample."""
     slices = len(values) + (sum(map(len, values.values())) < total)
     return 2 <= slices <= MAX_VALUES and slices < total
 
 
-def _sorted(values: Mapping[str, list[int]], total: int) -> dict[str, Codes]:
-    rows = {value: np.array(values[value], dtype=np.int64) for value in sorted(values)}
+def _sorted(values: Mapping[str, Codes], total: int) -> dict[str, Codes]:
+    rows = {value: values[value] for value in sorted(values)}
     if sum(map(len, rows.values())) < total:
         missing = np.setdiff1d(np.arange(total), np.concatenate(list(rows.values())))
         rows[NO_VALUE] = np.sort(np.concatenate([rows.get(NO_VALUE, missing[:0]), missing]))
@@ -101,12 +129,11 @@ def _computed(run: Run, columns: Mapping[str, Mapping[str, Codes]]) -> Iterator[
     tables: dict[str, dict[str, dict[str, Entry]]] = {
         column: {value: {} for value in values} for column, values in columns.items()
     }
-    names = column_names(run.folder, parts)
     for name, entry in run.entries.items():
         aggregate = mean_estimate if by_cluster else _aggregate(run, name)
         if aggregate is None or not entry.n_scored or entry.value is None:
             continue
-        column = read_column(run.folder, parts, names, name, (None, None))
+        column = read_statistics(run.folder, parts, name)
         for by, values in columns.items():
             for value, rows in values.items():
                 tables[by][value][name] = _entry(column.at(rows), aggregate, averaging.of(rows))
@@ -125,7 +152,7 @@ def _aggregate(run: Run, name: str) -> Aggregate | None:
     return mean_estimate if metric is None else partial(estimate_of, metric)
 
 
-def _entry(column: Column, aggregate: Aggregate, averaging: Averaging) -> Entry:
+def _entry(column: Statistics, aggregate: Aggregate, averaging: Averaging) -> Entry:
     """The entry of a metric over the selected rows."""
     scored: NDArray[np.bool_] = column.scored
     figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))

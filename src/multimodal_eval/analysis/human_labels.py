@@ -124,16 +124,14 @@ def column_labels(folder: RunFolder, info: RunInfo, metric: str, column: str) ->
     return _labels(column, ids, np.array(ratings, dtype=np.float64), np.array(weights, dtype=np.float64))
 
 
-def file_labels(
-    folder: RunFolder, info: RunInfo, metric: str, labels: Iterable[HumanLabel], name: str, run: str | None = None
-) -> HumanLabels:
-    """The labels of a file for a metric. `name` is that of the file, and `run` keeps only the labels of that run."""
+def file_labels(folder: RunFolder, info: RunInfo, metric: str, labels: Iterable[HumanLabel], name: str) -> HumanLabels:
+    """The labels of a file for a metric; all are of this run (`labels_of_run`). `name` is that of the file."""
     ids: list[str] = []
     for part in range(len(info.parts)):
         ids += folder.read_part("samples", part, ["id"]).column("id").to_pylist()
     rows = {sample: row for row, sample in enumerate(ids)}
     problems, bounds = Problems(), info.bounds_of(metric)
-    chosen = [each for each in labels if each.metric in (None, metric) and (run is None or each.run in (None, run))]
+    chosen = [each for each in labels if each.metric in (None, metric)]
     annotators = {each: column for column, each in enumerate(dict.fromkeys(label.annotator for label in chosen))}
     ratings = np.full((len(ids), max(1, len(annotators))), np.nan)
     weights = np.full(len(ids), np.nan)

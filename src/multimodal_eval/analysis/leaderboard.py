@@ -11,6 +11,7 @@ import numpy as np
 from multimodal_eval.analysis.aligned_scores import aligned_scores, aligned_strata
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import column_names
+from multimodal_eval.analysis.differences import Difference, differences_of
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
     pair_runs,
@@ -29,7 +30,7 @@ from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.stats.intervals import LEVEL, interval
 from multimodal_eval.stats.standings import Standings, standings
 
-__all__ = ["Leaderboard", "Refused", "Standing", "leaderboard"]
+__all__ = ["Difference", "Leaderboard", "Refused", "Standing", "leaderboard"]
 
 RESULT = "leaderboard.json"
 
@@ -50,6 +51,7 @@ class Standing:
     p_value: float | None  # of the difference to the first, corrected for all pairs
     numbers: dict[str, float | None]  # every metric of the run
     calibrated: Calibrated | None = None  # the score corrected by human labels, if the run has them
+    differences: tuple[Difference, ...] = ()  # to the first and to the neighbours; empty in older versions
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Refused:
     """A submission that could not be scored, and the reason; it has no rank."""
 
     name: str
-    reason: str
+    reason: str  # in full: it can quote ids and answers
+    public_reason: str = ""  # for everyone: without ids, answers and paths; empty in older versions
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,13 @@ class Leaderboard:
     level: float
     standings: tuple[Standing, ...]
     refused: tuple[Refused, ...]
+    command: str | None = None  # that ranked them, if it was a command
 
     def to_dict(self) -> JsonObject:
         """The leaderboard as a JSON object. Without human labels, there are no calibrated values."""
         content = asdict(self)
+        if self.command is None:
+            del content["command"]
         for row in content["standings"]:
             calibrated = row.pop("calibrated")
             if calibrated is not None:
@@ -92,12 +98,13 @@ def leaderboard(
     by: str | None = None,
     allow_partial: bool = False,
     level: float = LEVEL,
+    command: str | None = None,
 ) -> Leaderboard:
     """Rank the runs below a folder by one metric (by default the headline of the first run), and store the result.
 
     Runs are ranked on the samples that all of them have scored. A submission without scores for more than 1 % of the
     samples that other submissions have scored is refused, unless `allow_partial`: it would determine which samples
-    count.
+    count. `command` is stored for people who want to repeat it.
     """
     _require_submissions(names, refused)
     first = Run(below(output, names[0]))
@@ -114,6 +121,7 @@ def leaderboard(
         runs[0].info.signatures[metric].text,
         *_ranked(runs, names, ranked_by, level),
         tuple(refused),
+        command,
     )
     storage_at(output).write(RESULT, lambda path: path.write_bytes(to_json(board.to_dict())))
     return board
@@ -130,14 +138,13 @@ def _incomplete(runs: Sequence[Run], metric: str) -> list[Refused]:
     scored = [np.asarray(run.scores([metric]).column(metric).is_valid()) for run in runs]
     same_length = len({len(column) for column in scored}) == 1
     expected = max(1, int(np.logical_or.reduce(scored).sum())) if same_length else 0
+    counts = [int(column.sum()) for column in scored]
+    what = f"of the {expected:,} samples that other submissions have scored"
+    reasons = [f"{metric} is scored for {count:,} {what}" for count in counts]
     return [
-        Refused(
-            run.folder.name,
-            f"{metric} is scored for {int(column.sum()):,} of the {expected:,} samples that other submissions "
-            "have scored",
-        )
-        for run, column in zip(runs, scored, strict=True)
-        if int(column.sum()) < expected * (1 - MAX_LEFT_OUT)
+        Refused(run.folder.name, reason, reason)
+        for run, count, reason in zip(runs, counts, reasons, strict=True)
+        if count < expected * (1 - MAX_LEFT_OUT)
     ]
 
 
@@ -176,6 +183,7 @@ def _ranked(
         range(len(runs)), key=lambda i: (-estimates[i].value if higher else estimates[i].value, names[i])
     )
     first, ranked, method = best_first[0], list[Standing](), ""
+    differences = differences_of(estimates, best_first, names, clusters, tests, level)
     for number, index in enumerate(best_first, 1):
         values = columns[index].values[scored] if columns[index].column.stats is None else None
         estimate = interval(estimates[index], clusters, values=values, level=level)
@@ -194,6 +202,7 @@ def _ranked(
                 None if index == first else tests.p_values[min(first, index), max(first, index)],
                 {name: entry.value for name, entry in runs[index].entries.items()},
                 runs[index].entries[metric].calibrated if metric in runs[index].entries else None,
+                differences[index],
             )
         )
     return len(scored), int((~scored).sum()), method, level, tuple(ranked)

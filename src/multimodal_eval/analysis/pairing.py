@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, cluster_codes, read_scores
+from multimodal_eval.core.arrow import integers
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
@@ -81,14 +82,18 @@ def _absent(ids: pa.ChunkedArray, run_ids: pa.ChunkedArray, run_name: str) -> li
 
 def shared_clusters(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> Codes | None:
     """The cluster codes of the samples; the groups must be the same in all runs."""
-    columns = [
-        read_scores(run.folder, part_count(run), ["group"]).column("group").take(rows)
-        for run, rows in zip(runs, order, strict=True)
-    ]
+    columns = [_groups(run, rows) for run, rows in zip(runs, order, strict=True)]
     for name, column in zip(names[1:], columns[1:], strict=True):
         if not column.equals(columns[0]):
             raise ConfigError(f"the runs {names[0]} and {name} put the same samples into different groups")
     return cluster_codes(columns[0])
+
+
+def _groups(run: Run, rows: Codes) -> pa.ChunkedArray:
+    """The groups of the samples in these rows."""
+    groups = read_scores(run.folder, part_count(run), ["group"]).column("group")
+    is_in_order = np.array_equal(rows, np.arange(len(groups)))
+    return groups if is_in_order else groups.take(integers(rows))  # `take` imports all compute functions
 
 
 def require_same_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
@@ -113,6 +118,8 @@ def require_same_signatures(runs: Sequence[Run], names: Sequence[str], metric: s
 
 def require_same_data(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> None:
     """Raise an error if samples with the same id have different questions or references; answers may differ."""
+    if len(runs) < 2:
+        return
     columns = [name for name in _DATA_COLUMNS if all(name in _sample_columns(run) for run in runs)]
     others = [
         (run, name, rows)

@@ -44,6 +44,9 @@ def agree(data: Path, level: Any, format_: str, **params: Any) -> None:
     """Measure how well the annotators of DATA agree, and estimate the correct labels.
 
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst. An empty cell is a missing label.
+
+    Without options, DATA is a file of labels of `mmeval view --label`: `id`, `annotator`, `label`, and `run` and
+    `metric` if there are several. Of several labels of an annotator for an answer, the last one counts.
     """
     layout = _layout(params)
     order = _order(params["order"], level)
@@ -62,8 +65,8 @@ def agree(data: Path, level: Any, format_: str, **params: Any) -> None:
     _show(report, format_)
 
 
-def _layout(params: Params) -> Layout:
-    """Which columns hold the labels, in exactly one of three ways."""
+def _layout(params: Params) -> Layout | None:
+    """Which columns hold the labels, in exactly one of three ways; None for a file of labels with its own columns."""
     from multimodal_eval.data.readers.layouts import Long, Nested, Wide
 
     named = [name for name in ("annotators", "annotations", "annotator", "label") if params[name]]
@@ -75,6 +78,8 @@ def _layout(params: Params) -> Layout:
         return Nested(params["annotations"], params["unit"])
     if named == ["annotator", "label"] and params["unit"]:
         return Long(params["unit"], params["annotator"], params["label"])
+    if not named and not params["unit"]:
+        return None
     raise click.UsageError(
         "name the label columns in one of three ways: --annotators 'annotator*' (one column per annotator), "
         "--annotations COLUMN (all in one column), or --unit, --annotator and --label together (one rating per row)"

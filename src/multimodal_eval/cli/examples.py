@@ -110,6 +110,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "leaderboard": (
         "mmeval leaderboard gold.json submissions -o runs/board",
         "mmeval leaderboard captions_val2014.json answers --by cider_d",
+        "mmeval leaderboard gold.json submissions -o runs/board --site site --title 'Dialogues 2027'",
+        "mmeval leaderboard --from runs/board --site site",
     ),
     "view": ("mmeval view runs", "mmeval view runs/first --open"),
     "lint": ("mmeval lint runs/first", "mmeval lint runs/first --fail-on MARKUP,TRUNCATED"),

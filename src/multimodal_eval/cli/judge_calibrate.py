@@ -69,6 +69,8 @@ def _show(results: list[CalibratedRun], pairs: list[CalibratedDifference]) -> No
     for result in results:
         for metric, calibration in result.metrics.items():
             show_calibration(f"{result.name}, {metric}" if len(results) > 1 else metric, calibration, out)
+    if len(results) == 1 and results[0].left_out:
+        out.print(f"{results[0].left_out:,} labels in the file are of other runs, and are left out", style="dim")
     if not pairs:
         return
     table = table_of("differences, calibrated by human labels", ["metric", "A", "B"], ["B - A", "95 % interval"])

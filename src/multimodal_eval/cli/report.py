@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.sensitivity import Sensitivity
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.data.runs.storage import Location
+    from multimodal_eval.report.render import Theme
 
 
 @click.command()
@@ -28,9 +29,16 @@ if TYPE_CHECKING:
 @click.option(
     "--samples",
     type=click.IntRange(1, 50),
-    default=12,
+    help="Show this many of the best, the worst, the most disputed …; at most 200 in total. The default is 12, and 3 "
+    "for paper.",
+)
+@click.option(
+    "--theme",
+    type=click.Choice(["screen", "paper"]),
+    default="screen",
     show_default=True,
-    help="Show this many of the best, the worst, the most disputed …; at most 200 in total.",
+    help="Write a page for the browser, or for print: black on white, without controls, with numbered tables and "
+    "figures. The default file is then report-paper.html.",
 )
 @click.option("--fetch-images", is_flag=True, help="Fetch images from web addresses, if the run was allowed to.")
 @click.option(
@@ -41,13 +49,15 @@ if TYPE_CHECKING:
 def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
     """Write RUN, or several runs over the same samples, as one self-contained HTML file.
 
-    It contains the scores with their intervals, charts, comparisons, slices, selected samples with their images,
-    warnings, provenance, and the metric cards.
+    It starts with a verdict: one sentence per question that the runs answer. Then follow charts, warnings, the
+    comparison, scores with their intervals, slices, selected samples with their images, provenance, and the metric
+    cards.
     """
     from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.report.build import FILE, write_into, write_page
+    from multimodal_eval.report.build import file_name, write_into, write_page
 
     register_plugins(params["plugins"])
+    theme: Theme = params["theme"]
     opened = [Run(run) for run in runs]
     page = page_of(
         opened,
@@ -55,11 +65,12 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
         fetch=params["fetch_images"],
         seed=params["seed"],
         media_roots=params["media_roots"],
+        theme=theme,
     )
     if output is None and len(opened) == 1:
-        click.echo(f"report: {write_into(opened[0], page)}")
+        click.echo(f"report: {write_into(opened[0], page, theme)}")
         return
-    path = output or Path(FILE)
+    path = output or Path(file_name(theme))
     try:
         write_page(path, page)
     except OSError as error:
@@ -68,11 +79,18 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
 
 
 def page_of(
-    runs: Sequence[Run], *, samples: int = 12, fetch: bool = False, seed: int = 0, media_roots: Sequence[Path] = ()
+    runs: Sequence[Run],
+    *,
+    samples: int | None = None,
+    fetch: bool = False,
+    seed: int = 0,
+    media_roots: Sequence[Path] = (),
+    theme: Theme = "screen",
 ) -> str:
     """The page, with a comparison if there are several runs and a sensitivity analysis if there are weights."""
     from multimodal_eval import __version__
     from multimodal_eval.report.build import report_html
+    from multimodal_eval.report.choice import PER_GROUP, PER_GROUP_ON_PAPER
 
     comparison = None
     if len(runs) > 1:
@@ -87,9 +105,10 @@ def page_of(
         version=__version__,
         comparison=comparison,
         sensitivity=_sensitivity(runs, seed=seed),
-        per_group=samples,
+        per_group=samples or (PER_GROUP_ON_PAPER if theme == "paper" else PER_GROUP),
         fetch=fetch,
         media_roots=media_roots,
+        theme=theme,
     )
 
 

@@ -30,6 +30,7 @@ COCO_SETTINGS: dict[str, dict[str, str]] = {
     "meteor": {"variant": "1.5", "language": "en", "tokenizer": "ptb"},
     "rouge_l": {"tokenizer": "ptb"},
     "cider_d": {"tokenizer": "ptb"},
+    "spice": {"tokenizer": "ptb"},
 }
 
 
@@ -171,7 +172,8 @@ def _coco_table(run: Run) -> Table:
     from rich.table import Table
 
     figures: dict[str, float | None] = {}
-    for name, metric in (("Bleu_4", "bleu"), ("METEOR", "meteor"), ("ROUGE_L", "rouge_l"), ("CIDEr", "cider_d")):
+    names = {"Bleu_4": "bleu", "METEOR": "meteor", "ROUGE_L": "rouge_l", "CIDEr": "cider_d", "SPICE": "spice"}
+    for name, metric in names.items():
         signature = run.info.signatures.get(metric)
         if signature is None or not COCO_SETTINGS[metric].items() <= signature.settings.items():
             continue  # not the metric that coco-caption prints

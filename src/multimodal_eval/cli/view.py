@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.label_options import label_options, labelling
 from multimodal_eval.cli.options import media_root_option
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.report.viewer.labelling.options import LabelOptions
 
 PORT = 8642
 
@@ -38,12 +40,17 @@ PORT = 8642
 )
 @media_root_option
 @click.option("--open", "open_", is_flag=True, help="Also open the browser.")
-def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Path, ...]) -> None:
+@label_options
+def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Path, ...], **params: Any) -> None:
     """Browse the runs in DIR (default: runs), or one run: scores, samples with their media, comparisons, progress.
 
-    Serves pages on this machine and prints their address. Nothing is written or fetched from other machines.
+    Serves pages on this machine and prints their address. Nothing is fetched from other machines.
     Media of runs that you did not make on this machine are read only in their folder and below --media-root.
+
+    Nothing is written, except with --label: people label answers without seeing of which run they are, and their labels
+    are for `mmeval judge calibrate --human FILE` and `mmeval agree FILE`; runs get tags and notes. No run is changed.
     """
+    label = labelling(params)
     from multimodal_eval.core.optional import require
 
     for package in ("starlette", "uvicorn", "duckdb"):
@@ -55,11 +62,14 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
 
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    app = create_app(folder, compare=_compared, accepts_host=host_check(host, port), media_roots=media_roots)
+    accepts_host = host_check(host, port)
+    app = create_app(folder, compare=_compared, accepts_host=accepts_host, media_roots=media_roots, label=label)
     address = f"http://{_shown(host)}:{port}/"
     click.echo(f"{folder} is served at {address}    Stop with Ctrl+C")
+    if label is not None:
+        click.echo(f"labels are appended to {label.file}: {address}label")
     if host not in ("127.0.0.1", "localhost", "::1"):
-        click.echo("warning: anyone who reaches this address can read the runs and their media", err=True)
+        click.echo(f"warning: anyone who reaches this address can {_allowed(label)}", err=True)
     if open_:
         click.launch(address)
     config = uvicorn.Config(
@@ -72,6 +82,15 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
         proxy_headers=False,
     )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _allowed(label: LabelOptions | None) -> str:
+    reading = "read the runs and their media"
+    if label is None:
+        return reading
+    if label.only:
+        return "read the labelled samples and write labels"
+    return f"{reading}, and write labels, tags and notes"
 
 
 def _compared(runs: Sequence[Run]) -> RunComparison:

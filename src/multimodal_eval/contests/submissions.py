@@ -15,6 +15,7 @@ from multimodal_eval.analysis.leaderboard import RESULT, Refused
 from multimodal_eval.contests.clarity.columns import file_columns
 from multimodal_eval.contests.clarity.tasks import TASKS
 from multimodal_eval.contests.protocol import Contest, Prepared
+from multimodal_eval.contests.public_reasons import CRASHED, UNREADABLE, public_reason
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, described
 from multimodal_eval.core.machine import cores
@@ -154,19 +155,19 @@ def score_all(
     scored: list[str] = []
     refused: list[Refused] = []
     progress("scoring", 0, len(submissions))
-    reasons = _mapped(work, submissions, workers)
-    for number, (submission, reason) in enumerate(zip(submissions, reasons, strict=True), 1):
-        if reason is None:
+    refusals = _mapped(work, submissions, workers)
+    for number, (submission, refusal) in enumerate(zip(submissions, refusals, strict=True), 1):
+        if refusal is None:
             scored.append(submission.name)
         else:
-            refused.append(Refused(submission.name, reason))
+            refused.append(refusal)
         progress("scoring", number, len(submissions))
     return scored, refused
 
 
 def _mapped(
-    work: Callable[[Submission], str | None], submissions: Sequence[Submission], workers: int
-) -> Iterator[str | None]:
+    work: Callable[[Submission], Refused | None], submissions: Sequence[Submission], workers: int
+) -> Iterator[Refused | None]:
     if workers == 1:
         yield from map(work, submissions)
         return
@@ -175,9 +176,9 @@ def _mapped(
         with process_pool(workers) as pool:
             hand_in = partial(submit, pool, work)
             try:
-                for reason in in_order(hand_in, lambda _, future: future.result(), list(left), AHEAD * workers):
+                for refusal in in_order(hand_in, lambda _, future: future.result(), list(left), AHEAD * workers):
                     left.pop(0)
-                    yield reason
+                    yield refusal
             except BrokenProcessPool:  # one of those in progress has crashed it
                 pass
             finally:
@@ -186,27 +187,28 @@ def _mapped(
             yield _alone(work, left.pop(0))
 
 
-def _alone(work: Callable[[Submission], str | None], submission: Submission) -> str | None:
+def _alone(work: Callable[[Submission], Refused | None], submission: Submission) -> Refused | None:
     """Score one submission in a separate process."""
     with process_pool(1) as pool:
         try:
-            reason: str | None = submit(pool, work, submission).result()
-            return reason
+            refusal: Refused | None = submit(pool, work, submission).result()
+            return refusal
         except BrokenProcessPool:
-            return "the process that scored it crashed. Is there enough memory?"
+            return Refused(submission.name, f"{CRASHED}. Is there enough memory?", f"{CRASHED}.")
 
 
-def _refusal(contest: Contest, output: Location, submission: Submission) -> str | None:
-    """Score one submission; return the reason if it is refused, otherwise None."""
+def _refusal(contest: Contest, output: Location, submission: Submission) -> Refused | None:
+    """Score one submission; return the refusal with its reason, or None if it is scored."""
     place = below(output, submission.name)
     try:
         if (storage := storage_at(place)).is_taken():  # from a process that crashed
             storage.remove_all()
         contest.prepare(submission.path).score(place)
     except MultimodalEvalError as refusal:
-        return str(refusal)
+        return Refused(submission.name, str(refusal), public_reason(refusal))
     except OSError as error:  # a file of the submission that cannot be read
-        return f"{error.filename or submission.path}: {error.strerror or error}"
+        reason = f"{error.filename or submission.path}: {error.strerror or error}"
+        return Refused(submission.name, reason, UNREADABLE)
     except Exception as error:  # noqa: BLE001 - whatever one submission causes, the others are scored
-        return f"BUG: {described(error)}. Please report it"
+        return Refused(submission.name, f"BUG: {described(error)}. Please report it", public_reason(error))
     return None

@@ -26,6 +26,8 @@ ALIASES: dict[str, dict[str, str]] = {
     "BLEU-3": {"bleu": "its part bleu.bleu_3"},
     "corpus_bleu": {"sacrebleu": "as sacrebleu computes it, 0 to 100", "bleu": "as coco-caption computes it, 0 to 1"},
     "METEOR": {"meteor": "version 1.5 by default"},
+    "SPICE": {"spice": "with a parser of our own; close to the Java program, not equal"},
+    "SPIDEr": {"spider": "the mean of SPICE and CIDEr-D"},
     "ROUGE": {
         "rouge_l": "as coco-caption computes it, for captions",
         "rouge_1": "words, as in rouge-score",
@@ -87,12 +89,10 @@ ALIASES: dict[str, dict[str, str]] = {
 
 # A metric that this package does not have -> the nearest ones, with the reason why it is missing.
 NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
-    "SPICE": (("meteor", "chair_i"), "it needs a scene graph parser in Java"),
     "BLEURT": (("semantic_similarity",), "it needs a trained regression model"),
     "COMET": (("semantic_similarity",), "it scores translations with a trained model"),
     "MoverScore": (("semantic_similarity",), "sentence embeddings are compared instead of tokens"),
     "WMD": (("semantic_similarity",), "sentence embeddings are compared instead of words"),
-    "SPIDEr": (("cider_d",), "it is the mean of SPICE and CIDEr-D, and SPICE is not here"),
     "TIGEr": (("ref_clipscore",), "it needs a grounding model"),
     "ViLBERTScore": (("ref_clipscore",), "it needs a trained vision and language model"),
     "PAC-S": (("clipscore",), "it needs its own weights; `--option clipscore.model=DIR` takes other CLIP models"),

@@ -99,7 +99,7 @@ TASKS: dict[str, Task] = {
 }
 
 # Names for groups of metrics in `--metrics`: those that can run here.
-PRESETS: dict[str, tuple[str, ...]] = {"coco": ("bleu", "meteor", "rouge_l", "cider_d")}
+PRESETS: dict[str, tuple[str, ...]] = {"coco": ("bleu", "meteor", "rouge_l", "cider_d", "spice", "spider")}
 
 
 def get_task(name: str) -> Task:

@@ -9,7 +9,8 @@
 
 Scores equal those of pycocoevalcap's Bleu, Meteor, Rouge and Cider with its tokenizer, which looks at the next caption
 at the end of a caption ("reads K." before "A man" is "reads k", before "a man" it is "reads k."). METEOR needs its
-data, which is downloaded once: `mmeval fetch meteor-1.5-en`. SPICE is not included.
+data, which is downloaded once: `mmeval fetch meteor-1.5-en`. SPICE needs its parser: `mmeval fetch spice`. It is close
+to that of the Java program, not equal (docs/metrics/spice.md). SPIDEr, which pycocoevalcap lacks, comes with it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from multimodal_eval.core.machine import cores
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.evaluation.metrics.bleu import compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.metrics.meteor import compute_meteor
+from multimodal_eval.evaluation.metrics.spice import compute_spice
 from multimodal_eval.stats.intervals import Interval, t_interval
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 if TYPE_CHECKING:
@@ -61,14 +65,15 @@ def caption_scores(
     tokenizer: str = "ptb",
     threads: int | None = None,
     meteor: bool | None = None,
+    spice: bool | None = None,
 ) -> CaptionScores:
-    """BLEU-1 to 4, METEOR 1.5, ROUGE-L and CIDEr(-D), with document frequencies from the references.
+    """BLEU-1 to 4, METEOR 1.5, ROUGE-L, CIDEr(-D), SPICE and SPIDEr, with document frequencies from the references.
 
     `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether to compute METEOR;
-    by default it is computed if its data have been fetched. Every caption is tokenized alone, whereas `COCOEvalCap`
-    looks at the next caption, as the Java program does.
+    by default it is computed if its data have been fetched. `spice` says the same of SPICE and SPIDEr. Every caption is
+    tokenized alone, whereas `COCOEvalCap` looks at the next caption, as the Java program does.
     """
-    return _scores(candidates, references, tokenizer, threads, meteor)
+    return _scores(candidates, references, tokenizer, threads, meteor, spice)
 
 
 def _scores(
@@ -77,6 +82,7 @@ def _scores(
     tokenizer: str = "ptb",
     threads: int | None = None,
     meteor: bool | None = None,
+    spice: bool | None = None,
     *,
     are_lines: bool = False,
 ) -> CaptionScores:
@@ -106,11 +112,24 @@ def _scores(
         rows = meteor_metric.rows_of(answers, sets, used, are_lines=are_lines)
         per_image["METEOR"], corpus["METEOR"] = rows.values, meteor_metric.aggregate(rows).value
         estimates["METEOR"] = partial(meteor_metric.aggregate, rows)
-    for name, values in (("ROUGE_L", rouge), ("CIDEr", cider)):
+    means = {"ROUGE_L": rouge, "CIDEr": cider}
+    if compute_spice.unavailable() is None if spice is None else spice:
+        means |= _spice_and_spider(answers, sets, cider, used, are_lines=are_lines)
+    for name, values in means.items():
         per_image[name] = values
         corpus[name] = fsum(values) / len(values)
         estimates[name] = partial(mean_estimate, Rows(values))
     return CaptionScores(per_image, corpus, estimates)
+
+
+def _spice_and_spider(
+    candidates: list[str], references: list[list[str]], cider: NDArray[np.float64], threads: int, *, are_lines: bool
+) -> dict[str, NDArray[np.float64]]:
+    import numpy as np
+
+    matches = compared_captions(open_parser(), candidates, references, threads=threads, are_lines=are_lines)
+    spice = np.array([match.all.f for match in matches], np.float64)
+    return {"SPICE": spice, "SPIDEr": (spice + cider) / 2}
 
 
 def _refuse_unfit_lists(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> None:
@@ -179,8 +198,9 @@ class COCOEvalCap:
         self.evalImgs = list(self.imgToEval.values())
         for name, score in self.eval.items():
             sys.stdout.write(f"{name}: {score:.3f}\n")
-        if "METEOR" not in self.eval:
-            sys.stderr.write(f"METEOR is left out. {compute_meteor.unavailable()}\n")
+        for name, metric in (("METEOR", compute_meteor), ("SPICE", compute_spice)):
+            if name not in self.eval:
+                sys.stderr.write(f"{name} is left out. {metric.unavailable()}\n")
 
     def _refuse_incomplete(self, image_ids: Sequence[ImageId]) -> None:
         """Every image needs references and exactly one result; all problems are raised together."""

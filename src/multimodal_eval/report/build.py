@@ -10,13 +10,14 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.report.choice import PER_GROUP
 from multimodal_eval.report.content import content_of
-from multimodal_eval.report.render import render
+from multimodal_eval.report.render import Theme, render
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.analysis.sensitivity import Sensitivity
 
 FILE = "report.html"
+PAPER_FILE = "report-paper.html"
 
 
 def report_html(
@@ -30,6 +31,7 @@ def report_html(
     fetch: bool = False,
     media_roots: Sequence[Path] = (),
     with_samples: bool = True,
+    theme: Theme = "screen",
 ) -> str:
     """The report of one run, or of several runs over the same samples, as one self-contained page.
 
@@ -38,6 +40,7 @@ def report_html(
     `per_group` samples, at most 200 in total. `fetch` allows fetching images from URLs if the run allowed it.
     Media are read below `media_roots`; without them as the run asks if the user has made it, else in its folder only.
     Without `with_samples`, the page has nothing of a single sample, for people who must not see the references.
+    The theme `paper` is for print: without controls, with numbered tables and figures.
     """
     content = content_of(
         runs,
@@ -49,13 +52,19 @@ def report_html(
         media_roots=media_roots,
         with_samples=with_samples,
     )
-    return render(content, version)
+    return render(content, version, theme)
 
 
-def write_into(run: Run, page: str) -> Location:
-    """Write the report into the run folder."""
-    run.folder.storage.write(FILE, lambda path: write_page(path, page))
-    return below(run.location, FILE)
+def write_into(run: Run, page: str, theme: Theme = "screen") -> Location:
+    """Write the report into the run folder. One for paper does not replace the other."""
+    name = file_name(theme)
+    run.folder.storage.write(name, lambda path: write_page(path, page))
+    return below(run.location, name)
+
+
+def file_name(theme: Theme) -> str:
+    """The name of the file, unless the user chooses one."""
+    return PAPER_FILE if theme == "paper" else FILE
 
 
 def write_page(path: Path, page: str) -> None:

@@ -12,6 +12,7 @@ from multimodal_eval.core.records import COMPOSITE
 
 MAX_SAMPLES = 200
 PER_GROUP = 12
+PER_GROUP_ON_PAPER = 3
 
 TITLES = {
     "worst": "Worst",

@@ -1,7 +1,8 @@
 """Compiled templates, kept next to the templates as Python keeps its compiled modules: in `__pycache__`.
 
 Compiling the report's templates takes longer than filling them. As for modules, nothing is written if the folder is not
-writable or if Python may not write bytecode, and PYTHONPYCACHEPREFIX names another folder.
+writable or if Python may not write bytecode, and PYTHONPYCACHEPREFIX names another folder. A process that renders many
+pages compiles or reads each template once.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ from contextlib import suppress
 from hashlib import sha256
 from importlib.util import cache_from_source
 from pathlib import Path
+from types import CodeType
 
 from jinja2.bccache import Bucket, BytecodeCache
 
 from multimodal_eval import __version__
 from multimodal_eval.core.machine import package_version
+
+_IN_MEMORY: dict[str, tuple[str, CodeType]] = {}  # path -> checksum and code
+
+
+def _remember(bucket: Bucket) -> None:
+    if bucket.key and bucket.code is not None:
+        _IN_MEMORY[bucket.key] = bucket.checksum, bucket.code
 
 
 class CompiledTemplates(BytecodeCache):
@@ -35,11 +44,17 @@ class CompiledTemplates(BytecodeCache):
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Read the file, if it exists; the bucket refuses one with another checksum."""
+        checksum, code = _IN_MEMORY.get(bucket.key, ("", None))
+        if code is not None and checksum == bucket.checksum:
+            bucket.code = code
+            return
         with suppress(OSError), Path(bucket.key).open("rb") as file:
             bucket.load_bytecode(file)
+        _remember(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Write the file atomically."""
+        _remember(bucket)
         if sys.dont_write_bytecode or not bucket.key:
             return
         path = Path(bucket.key)

@@ -13,12 +13,15 @@ from multimodal_eval.core.headline import shared_headline
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.cards import card_text
-from multimodal_eval.report.charts import Chart, charts_of
+from multimodal_eval.report.charts.of_report import Charts, charts_of
 from multimodal_eval.report.choice import EXPLANATIONS, PER_GROUP, TITLES, Chosen, choose
 from multimodal_eval.report.distributions import Distribution, distribution
+from multimodal_eval.report.grouped_warnings import GroupedWarning, grouped_warnings
+from multimodal_eval.report.judges import JudgeView
 from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run, without_samples
 from multimodal_eval.report.samples import Shown, shown_samples
+from multimodal_eval.report.verdict import Verdict, verdicts_of
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
@@ -38,9 +41,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Content:
-    """A whole report. The keys of `charts` name the elements in which the page's script draws them."""
+    """A whole report."""
 
     title: str
+    verdicts: list[Verdict]
+    warnings: list[GroupedWarning]
     runs: list[OneRun]
     main: str
     metrics: list[str]
@@ -49,7 +54,53 @@ class Content:
     sensitivity: Sensitivity | None
     groups: list[Group]
     cards: dict[str, list[Block] | None]  # None if the metric's plug-in is not installed
-    charts: dict[str, Chart]
+    charts: Charts
+
+    @property
+    def has_unscored(self) -> bool:
+        """Whether a metric left samples of some run unscored."""
+        return any(run.entries[name].n_scored < run.entries[name].n_total for run in self.runs for name in self.metrics)
+
+    @property
+    def composites(self) -> list[list[OneRun]]:
+        """The runs with a composite, in groups that have the same parts and weights."""
+        groups: dict[tuple[tuple[str, float], ...], list[OneRun]] = {}
+        for run in self.runs:
+            if run.composite is not None:
+                parts = tuple((part.enters_as, part.weight) for part in run.composite.parts)
+                groups.setdefault(parts, []).append(run)
+        return list(groups.values())
+
+    @property
+    def calibrated(self) -> set[str]:
+        """The metrics that human labels correct in some run."""
+        return {name for run in self.runs for name, entry in run.entries.items() if entry.calibrated is not None}
+
+    @property
+    def judges(self) -> list[tuple[OneRun, JudgeView]]:
+        """The judges of all runs."""
+        return [(run, judge) for run in self.runs for judge in run.judges]
+
+    @property
+    def crosswalks(self) -> list[list[OneRun]]:
+        """The runs with a crosswalk, in groups that have the same metric and rules."""
+        groups: dict[tuple[str, ...], list[OneRun]] = {}
+        for run in self.runs:
+            if run.crosswalk is not None:
+                rules = (run.crosswalk.metric, run.crosswalk.option, *(rule.rule for rule in run.crosswalk.rules))
+                groups.setdefault(rules, []).append(run)
+        return list(groups.values())
+
+    @property
+    def slice_metrics(self) -> list[str]:
+        """The metrics that have a chart of slices."""
+        return [name for name in self.metrics if any(name in each.charts for each in self.charts.slices)]
+
+    @property
+    def slice_metric(self) -> str:
+        """The metric whose slices are shown first: the headline, if it has any."""
+        names = self.slice_metrics
+        return self.main if self.main in names else names[-1] if names else ""
 
 
 def content_of(
@@ -83,6 +134,8 @@ def content_of(
     )
     return Content(
         _title(runs, names),
+        verdicts_of(run_contents, main, comparison, sensitivity),
+        grouped_warnings(run_contents, is_compared=comparison is not None),
         run_contents,
         main,
         shared,
@@ -91,7 +144,7 @@ def content_of(
         sensitivity,
         _groups(chosen, shown, main, len(runs) > 1),
         {name: _card(name) for name in metrics},
-        charts_of(run_contents, shared, distributions, comparison, sensitivity),
+        charts_of(run_contents, shared, main, distributions, comparison, sensitivity),
     )
 
 

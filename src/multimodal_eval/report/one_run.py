@@ -14,8 +14,8 @@ from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, t
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
 from multimodal_eval.report.comparisons import Comparisons, comparisons_of
+from multimodal_eval.report.imports import ImportedScores, imported_scores
 from multimodal_eval.report.judges import JudgeView, judge_views
-from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.classification import Classification
@@ -29,7 +29,6 @@ class OneRun:
     name: str
     run: Run
     entries: dict[str, MetricEntry | CompositeEntry]
-    warnings: list[str]
     findings: list[Finding] | None  # None if the run was not linted
     slices: list[Slices]
     composite: CompositeParts | None
@@ -39,6 +38,7 @@ class OneRun:
     generation: GenerationSummary | None
     judges: list[JudgeView]
     comparisons: dict[str, Comparisons]  # by the metrics of judges that compare systems
+    imported: ImportedScores | None
     config: str
 
     @property
@@ -54,7 +54,6 @@ def one_run(rows: ScoredRows) -> OneRun:
         rows.name,
         run,
         run.entries,
-        warnings(run),
         run.lint_report().findings if run.is_linted else None,
         slices_of(run),
         composite_parts(run),
@@ -64,6 +63,7 @@ def one_run(rows: ScoredRows) -> OneRun:
         generation_summary(run.folder, run.info),
         _judges(run),
         comparisons_of(run),
+        imported_scores(run),
         to_json(run.info.config).decode(),
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from markupsafe import Markup, escape
 
 LONGEST = 4_000  # characters of a shown text
+LONGEST_READ = 100_000  # of a text that somebody must read as a whole
 
 _ALLOWED = "\n\t\u200c\u200d"  # newline, tab, and the joiners that emoji and some scripts need
 _HIDDEN_KINDS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
@@ -50,9 +51,9 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return f"{text[:longest]} … ({len(text) - longest:,} characters more)"
 
 
-def as_html(text: object) -> Markup:
+def as_html(text: object, longest: int = LONGEST) -> Markup:
     """The text, escaped and isolated from the surrounding text direction."""
-    return Markup("<bdi>{}</bdi>").format(codes_marked(shortened(str(text))))
+    return Markup("<bdi>{}</bdi>").format(codes_marked(shortened(str(text), longest)))
 
 
 def codes_marked(text: str) -> Markup:

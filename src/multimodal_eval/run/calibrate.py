@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from multimodal_eval.analysis.calibrated import calibrated_difference
 from multimodal_eval.analysis.human_labels import HumanLabels, column_labels, file_labels
 from multimodal_eval.analysis.judge_calibration import calibration
+from multimodal_eval.analysis.labels_of_run import labels_of_run, refuse_foreign_labels
 from multimodal_eval.analysis.pairing import (
     pair_runs,
     require_same_data,
@@ -43,6 +44,7 @@ __all__ = [
     "differences",
     "labels_for",
     "labels_from",
+    "of_run",
 ]
 
 
@@ -52,6 +54,7 @@ class Labels:
 
     name: str
     records: list[HumanLabel] | None = None  # of a file
+    left_out: int = 0  # labels of the file that are of other runs
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class CalibratedRun:
     run: Run
     metrics: dict[str, Calibration]
     labels: dict[str, HumanLabels]
+    left_out: int = 0  # labels of the file that are of other runs
 
 
 class CalibratedDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,38 +98,37 @@ def calibrate(
     labels = labels_from(human)
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     names = run_names(opened)
-    _refuse_shared_labels(labels, names)
+    if labels.records is not None:
+        refuse_foreign_labels(labels.records, [run.folder for run in opened], labels.name)
     return [_calibrated(run, name, labels, metrics) for run, name in zip(opened, names, strict=True)]
 
 
-def _refuse_shared_labels(labels: Labels, names: Sequence[str]) -> None:
-    """Refuse to use the labels of one run's answers for the answers of another."""
-    if labels.records is None:
-        return
-    for label in labels.records:
-        if label.run is None and len(names) > 1:
-            raise ConfigError(
-                f"{labels.name}:{label.line}: the label does not say whose answer it is of. With several runs, every "
-                f"label needs the column `run`: {' or '.join(names)}"
-            )
-        if label.run is not None and label.run not in names:
-            raise UnknownNameError(f"run of this command ({labels.name}:{label.line})", label.run, names)
-
-
 def _calibrated(run: Run, name: str, labels: Labels, metrics: Sequence[str] | None) -> CalibratedRun:
+    labels = of_run(labels, run)
     calibrations: dict[str, Calibration] = {}
     by_metric: dict[str, HumanLabels] = {}
     for metric in calibrated_metrics(run, labels, metrics):
-        by_metric[metric] = labels_for(run, metric, labels, name)
+        by_metric[metric] = labels_for(run, metric, labels)
         calibrations[metric] = calibration(run, metric, by_metric[metric])
-    return CalibratedRun(name, run, calibrations, by_metric)
+    return CalibratedRun(name, run, calibrations, by_metric, labels.left_out)
 
 
-def labels_for(run: Run, metric: str, labels: Labels, name: str | None = None) -> HumanLabels:
-    """The labels of a metric of a run; `name` is what the file calls the run."""
+def of_run(labels: Labels, run: Run) -> Labels:
+    """Only the labels of the answers of a run. Raises UnknownNameError if a file has labels of other runs alone."""
+    if labels.records is None:
+        return labels
+    records = labels_of_run(labels.records, run.folder, run.info)
+    if not records:
+        first = labels.records[0]
+        raise UnknownNameError(f"run of this command ({labels.name}:{first.line})", str(first.run), [run.folder.name])
+    return replace(labels, records=records, left_out=len(labels.records) - len(records))
+
+
+def labels_for(run: Run, metric: str, labels: Labels) -> HumanLabels:
+    """The labels of a metric of a run; those of a file come from `of_run`."""
     if labels.records is None:
         return column_labels(run.folder, run.info, metric, labels.name)
-    return file_labels(run.folder, run.info, metric, labels.records, labels.name, name)
+    return file_labels(run.folder, run.info, metric, labels.records, labels.name)
 
 
 def calibrated_metrics(run: Run, labels: Labels, chosen: Sequence[str] | None = None) -> list[str]:
@@ -181,8 +184,8 @@ def calibrated_run(
     progress: Progress | bool | None = None,
 ) -> Run:
     """A new run with the same scores, and the labels: of a file, its content is recorded."""
-    old, labels = run if isinstance(run, Run) else Run(run), labels_from(human)
-    _refuse_shared_labels(labels, [old.folder.name])
+    old = run if isinstance(run, Run) else Run(run)
+    labels = of_run(labels_from(human), old)
     column = labels.name if labels.records is None else STORED
     settings = {"human": dict.fromkeys(calibrated_metrics(old, labels, metrics), column)}
     plan = rescoring_plan(old, settings)
@@ -197,5 +200,5 @@ def calibrated_run(
 
 
 def _recorded(label: HumanLabel) -> HumanLabel:
-    """The label without its line, which is that of another file."""
-    return msgspec.structs.replace(label, line=None)
+    """The label without its line, which is that of another file, and without the run, which is the one it is in."""
+    return msgspec.structs.replace(label, line=None, run=None)

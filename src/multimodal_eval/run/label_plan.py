@@ -21,7 +21,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.labels.human import WEIGHT
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.calibrate import Labels, calibrated_metrics, labels_for, labels_from
+from multimodal_eval.run.calibrate import Labels, calibrated_metrics, labels_for, labels_from, of_run
 from multimodal_eval.stats.active import combined_probabilities, drawn, expected_errors, selection_probabilities
 from multimodal_eval.stats.intervals import ROUNDING, Codes, Vector
 from multimodal_eval.stats.label_budget import LabelBudget, budget_of, gain
@@ -106,7 +106,7 @@ def plan_labels(
     opened = run if isinstance(run, Run) else Run(run)
     if labels is None and width is None:
         raise ConfigError("say how many samples should be labelled (--labels), or how narrow the interval should be")
-    named = None if human is None else labels_from(human)
+    named = None if human is None else of_run(labels_from(human), opened)
     (name,) = _one_metric(opened, named, metric)
     known = None if named is None else labels_for(opened, name, named)
     judged = _judged(opened, name, known)

@@ -39,7 +39,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, located
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import PRESETS
-from multimodal_eval.run.calibrate import calibrated_metrics, labels_for, labels_from
+from multimodal_eval.run.calibrate import calibrated_metrics, labels_for, labels_from, of_run
 from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.stats.correlation import COEFFICIENTS
 from multimodal_eval.stats.intervals import Vector
@@ -96,7 +96,7 @@ def _table(path: Location, request: Request, progress: Progress) -> JudgedSample
 
 def _labelled_table(run: Run, request: Request) -> JudgedSamples:
     """The scores of a run with labels in columns of its samples or in a file, and how well judges are calibrated."""
-    labels = labels_from(",".join(request.human))
+    labels = of_run(labels_from(",".join(request.human)), run)
     if labels.records is None:
         table = _run_table(run, request, request.metrics)
         judged = [name for name in run.metrics if column_of(run.info.config, name) or name in run.info.config.judges]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,15 +64,25 @@ class Parts:
         weighted: Matrix = np.where(present, self.values, 0.0) * weights
         return weighted / (present @ weights)[:, None] if self.renormalise else weighted
 
+    @cached_property
+    def _sums(self) -> list[tuple[NDArray[np.bool_], Vector]]:
+        """The parts that samples have, and the sums of these samples' parts. Weights change neither."""
+        present = ~np.isnan(self.values)
+        if present.all():
+            patterns, codes = np.ones((1, present.shape[1]), np.bool_), np.zeros(len(present), np.int64)
+        else:
+            patterns, codes = np.unique(present, axis=0, return_inverse=True)
+        sums = []
+        for code, pattern in enumerate(patterns):
+            samples = codes.ravel() == code
+            sums.append((pattern, (np.where(pattern, self.values[samples], 0.0) * self.shares[samples]).sum(axis=0)))
+        return sums
+
     def composites(self, weights: Matrix) -> Vector:
         """The mean composite under each row of weights; samples with the same missing parts are computed together."""
-        present = ~np.isnan(self.values)
-        patterns, codes = np.unique(present, axis=0, return_inverse=True)
         total = np.zeros(len(weights))
         with np.errstate(divide="ignore", invalid="ignore"):  # the result is NaN if a sample has no weight left
-            for code, pattern in enumerate(patterns):
-                samples = codes.ravel() == code
-                sums = (np.where(pattern, self.values[samples], 0.0) * self.shares[samples]).sum(axis=0)
+            for pattern, sums in self._sums:
                 scale = weights @ pattern.astype(np.float64) if self.renormalise else 1.0
                 total += (weights @ sums) / scale
         mean: Vector = total / len(self.values)

@@ -78,6 +78,18 @@ class WordNet:
         """
         return self._cached_lemmas(word, part) if len(word) <= LONGEST_WORD else ()
 
+    def forms_of(self, word: str, part: str) -> list[str]:
+        """The base forms of a word as NOUN, VERB, ADJ or ADV by WordNet's rules alone, without a check of spelling."""
+        return self._parts()[PARTS.index(part)].lemmas(word) if len(word) <= LONGEST_WORD else []
+
+    def senses(self, lemma: str, part: str) -> int:
+        """In how many synsets a base form is, as NOUN, VERB, ADJ or ADV."""
+        return len(self.lemma_synsets(lemma, part))
+
+    def lemma_synsets(self, lemma: str, part: str) -> tuple[int, ...]:
+        """The synset numbers of a base form as NOUN, VERB, ADJ or ADV; empty if it is unknown as such."""
+        return tuple(map(int, self._parts()[PARTS.index(part)].numbers.get(lemma, "").split()))
+
     def _lemmas(self, word: str, part: str) -> tuple[str, ...]:
         table = self._parts()[PARTS.index(part)]
         lemmas = tuple(dict.fromkeys(table.lemmas(word)))

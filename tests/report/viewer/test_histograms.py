@@ -119,8 +119,8 @@ limits = st.none() | finite
 
 
 @given(finite, finite, limits, limits)
-def test_bins_cover_any_values_with_ascending_edges(one, other, least, most):
-    low, high = min(one, other), max(one, other)
+def test_bins_cover_any_values_with_ascending_edges(first, second, least, most):
+    low, high = min(first, second), max(first, second)
     bins = bins_of(low, high, (least, most))
     assert all(before < after for before, after in pairwise(bins.edges))
     assert 1 <= len(bins.edges) - 1 <= BINS + 2

@@ -19,6 +19,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
+from multimodal_eval.report.viewer.labelling.options import LabelOptions
 
 PORT = 8000
 HOST = f"127.0.0.1:{PORT}"
@@ -77,9 +78,9 @@ def compared(runs: Sequence[Run]) -> RunComparison:
     return compare_runs(runs, allow_partial=True, skip_unknown=True, rounds=200)
 
 
-def client(folder: Path) -> TestClient:
+def client(folder: Path, label: LabelOptions | None = None) -> TestClient:
     """A test client for the runs of the folder."""
-    app = create_app(folder, compare=compared, accepts_host=host_check("127.0.0.1", PORT))
+    app = create_app(folder, compare=compared, accepts_host=host_check("127.0.0.1", PORT), label=label)
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
 from multimodal_eval.core.levels import Level
 from multimodal_eval.data.labels.cells import NO_LABEL, LabelCodes
+from multimodal_eval.data.labels.collected import COLLECTED, collected_ratings
 from multimodal_eval.data.readers.field_checks import RefusedError
 from multimodal_eval.data.readers.formats import is_textual
 from multimodal_eval.data.readers.inputs import read_records
@@ -38,19 +39,22 @@ class Annotations:
 
 def read_annotations(
     path: Path,
-    layout: Layout,
+    layout: Layout | None,
     *,
     scale: Level = "nominal",
     order: Sequence[str] | None = None,
     group: str | None = None,
     gold: str | None = None,
 ) -> Annotations:
-    """Read the labels of a file; raises one InputError with all problems."""
+    """Read the labels of a file; raises one InputError with all problems.
+
+    Without a layout, it is a file of labels as `mmeval view --label` writes them.
+    """
     problems = Problems()
     textual = is_textual(path)
-    table = _Table(str(path), layout, LabelCodes(scale, order, textual=textual), problems)
+    table = _Table(str(path), layout or COLLECTED, LabelCodes(scale, order, textual=textual), problems)
     table.group, table.gold = group, gold
-    for line, record in read_records(path, problems):
+    for line, record in collected_ratings(path) if layout is None else read_records(path, problems):
         table.add(line, record, textual=textual)
     missing = table.missing_columns()
     table.check_duplicates()
@@ -156,7 +160,8 @@ class _Table:
         for first, second in zip(order[duplicates].tolist(), order[duplicates + 1].tolist(), strict=True):
             rating = f"{names[annotators[second]]!r} rated the unit {shorten(unit_names[units[second]])} twice"
             message = f"{rating}, in lines {lines[first]} and {lines[second]}"
-            self.problems.add("DUPLICATE", message, file=self.file, line=int(lines[second]))
+            hint = "If the last label counts, leave out --unit, --annotator and --label."
+            self.problems.add("DUPLICATE", message, file=self.file, line=int(lines[second]), hint=hint)
 
     def check_contents(self) -> None:
         """Agreement needs two annotators and at least one label."""

@@ -1,9 +1,10 @@
 """Human labels of answers: their values on the scale of a metric, and the file that collects them.
 
 A file of labels has one record per label: `id` of the sample, `label`, and optionally `metric`, `annotator`,
-`human_weight` (the probability with which the sample was chosen for labelling) and `run` (whose answer is labelled).
-New labels are appended; of several labels of an annotator for a sample, the last one counts. Without a `label`, the
-sample is not labelled yet.
+`human_weight` (the probability with which the sample was chosen for labelling), `run` (whose answer is labelled) and
+`baseline` (the run that it is compared with; the label is then win, tie or loss of `run`). New labels are appended; of
+several labels of an annotator for a sample, the last one counts. Without a `label`, the sample is not labelled yet, or
+its label was withdrawn if the record has an `action`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ from multimodal_eval.data.runs.checksums import sealed
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 __all__ = [
+    "MIRRORED",
     "STORED",
     "WEIGHT",
+    "WITHDRAWN",
     "WORDS",
     "HumanLabel",
     "LabelError",
     "label_value",
+    "last_labels",
     "probability_of",
     "read_labels",
     "store_labels",
@@ -41,6 +45,8 @@ STORED = "human.json"  # in a run folder
 WEIGHT = "human_weight"  # the column with the probability of being labelled
 # Words for labels from 0 to 1.
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0, "win": 1.0, "tie": 0.5, "loss": 0.0}
+MIRRORED = {"win": "loss", "tie": "tie", "loss": "win"}  # the same comparison, seen from the other side
+WITHDRAWN = ("skip", "undo")  # actions without a label, after which an earlier label no longer counts
 _SHARE = (0.0, 1.0)
 _SHOWN = 20  # columns in a message
 
@@ -54,7 +60,13 @@ class HumanLabel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     annotator: str | None = None
     human_weight: float | None = None
     run: str | None = None
+    baseline: str | None = None  # the run that `run` is compared with
     line: int | None = None  # of the file that it was read from
+
+    @property
+    def unit(self) -> tuple[str | None, str | None, str | None, str]:
+        """What is labelled: of several labels of an annotator for it, the last one counts."""
+        return self.run, self.baseline, self.metric, self.id
 
 
 class LabelError(Exception):
@@ -102,15 +114,44 @@ def probability_of(value: object) -> float | None:
 
 
 def read_labels(path: Path) -> list[HumanLabel]:
-    """The labels in a file (JSONL, CSV, …). Records without a label are left out; unknown columns are ignored."""
+    """The labels in a file (JSONL, CSV, …). Records without a label are left out, and so are labels that a later record
+    withdraws; unknown columns are ignored."""
     problems = Problems()
     columns: dict[str, None] = {}
-    labels = list(_labels(path, problems, columns))
+    labels = _standing(_labels(path, problems, columns))
     problems.raise_if_any()
     if not labels:
         message = f"the file has no record with a `label`. {_columns(columns)}"
         raise InputError([Problem(code="EMPTY", message=message, file=str(path), field="label")])
     return labels
+
+
+def last_labels(labels: Iterable[HumanLabel]) -> list[HumanLabel]:
+    """The last label of every annotator for every unit, in the order of the file."""
+    last: dict[object, HumanLabel] = {}
+    for label in labels:
+        last.pop((label.annotator, label.unit), None)
+        last[label.annotator, label.unit] = label
+    return list(last.values())
+
+
+class _Withdrawal(msgspec.Struct, frozen=True):
+    """A record that takes the earlier labels of an annotator for a unit back."""
+
+    label: HumanLabel
+
+
+def _standing(records: Iterable[HumanLabel | _Withdrawal]) -> list[HumanLabel]:
+    """The labels, without those that a later record of the same annotator withdraws."""
+    labels: dict[object, list[HumanLabel]] = {}
+    for record in records:
+        label = record.label if isinstance(record, _Withdrawal) else record
+        same = labels.setdefault((label.annotator, label.unit), [])
+        if record is label:
+            same.append(label)
+        else:
+            same.clear()
+    return sorted((label for same in labels.values() for label in same), key=lambda label: label.line or 0)
 
 
 def _columns(columns: Iterable[str]) -> str:
@@ -123,7 +164,7 @@ def _columns(columns: Iterable[str]) -> str:
     return f"{empty}Its columns: {shown}."
 
 
-def _labels(path: Path, problems: Problems, columns: dict[str, None]) -> Iterator[HumanLabel]:
+def _labels(path: Path, problems: Problems, columns: dict[str, None]) -> Iterator[HumanLabel | _Withdrawal]:
     """The labels in a file; `columns` collects the names of its columns."""
     for line, record in read_records(path, problems):
         columns |= dict.fromkeys(record)
@@ -136,16 +177,19 @@ def _labels(path: Path, problems: Problems, columns: dict[str, None]) -> Iterato
                 yield label
 
 
-def _label(line: int, record: Columns) -> HumanLabel | None:
+def _label(line: int, record: Columns) -> HumanLabel | _Withdrawal | None:
     value = record.get("label")
-    if value is None or (isinstance(value, str) and not value.strip()):
+    is_blank = value is None or (isinstance(value, str) and not value.strip())
+    if is_blank and record.get("action") not in WITHDRAWN:
         return None
     sample = record.get("id")
     if isinstance(sample, bool) or not isinstance(sample, str | int) or sample == "":
         raise LabelError(f"`id` must be the id of a sample. Got {shorten(sample)} instead")
+    texts = {key: _text(key, record.get(key)) for key in ("metric", "annotator", "run", "baseline")}
+    if is_blank:
+        return _Withdrawal(HumanLabel(id=str(sample), label="", human_weight=None, line=line, **texts))
     if not isinstance(value, str | bool | int | float):
         raise LabelError(f"`label` must be a number or a word. Got {shorten(value)} instead")
-    texts = {key: _text(key, record.get(key)) for key in ("metric", "annotator", "run")}
     weight = probability_of(record.get(WEIGHT))
     return HumanLabel(id=str(sample), label=value, human_weight=weight, line=line, **texts)
 

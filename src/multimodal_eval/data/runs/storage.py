@@ -347,10 +347,10 @@ def write_atomically(path: Path, write: Write, *, is_durable: bool = True) -> No
         temporary.unlink(missing_ok=True)
         raise
     if is_durable:
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
-def _sync_directory(folder: Path) -> None:
+def sync_directory(folder: Path) -> None:
     """Make the rename durable, if the system can sync directories."""
     try:
         handle = os.open(folder, os.O_RDONLY)

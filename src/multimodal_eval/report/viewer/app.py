@@ -21,7 +21,8 @@ from starlette.types import ASGIApp
 from multimodal_eval import __version__
 from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.report.plain_text import as_html
+from multimodal_eval.data.labels.append_file import NotSavedError
+from multimodal_eval.report.plain_text import LONGEST_READ, as_html
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.viewer.active_filters import status_label
 from multimodal_eval.report.viewer.comparison_cache import Compare, ComparisonCache
@@ -29,9 +30,12 @@ from multimodal_eval.report.viewer.comparison_pages import ComparisonPages
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.histograms import Histograms
+from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.routes import WRITABLE, written_routes
 from multimodal_eval.report.viewer.pages import Pages, status_of
 from multimodal_eval.report.viewer.pair_store import PairStore
 from multimodal_eval.report.viewer.run_choice import RunChoices
+from multimodal_eval.report.viewer.run_notes import RunNotes
 from multimodal_eval.report.viewer.run_pages import RunPages
 from multimodal_eval.report.viewer.run_reports import RunReports
 from multimodal_eval.report.viewer.run_summaries import Summaries
@@ -58,24 +62,35 @@ ASSETS = {
     "viewer.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "brush2d.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
     "htmx.min.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
+    "tags.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "labelling.css": (_HERE / "assets", "text/css; charset=utf-8"),
+    "labelling.js": (_HERE / "assets", "text/javascript; charset=utf-8"),
 }
 
 
 def create_app(
-    folder: Path, *, compare: Compare, accepts_host: Callable[[str], bool], media_roots: Sequence[Path] = ()
+    folder: Path,
+    *,
+    compare: Compare,
+    accepts_host: Callable[[str], bool],
+    media_roots: Sequence[Path] = (),
+    label: LabelOptions | None = None,
 ) -> ASGIApp:
     """The viewer of a folder's runs.
 
     `compare` compares finished runs. `accepts_host` checks the Host header of a request (`guard.host_check`).
-    `media_roots` are the folders that media are read from, see `data.runs.grants`.
+    `media_roots` are the folders that media are read from, see `data.runs.grants`. With `label`, people can write
+    labels, tags and notes; without it, nothing can be written.
     """
     templates = _templates()
     runs = RunsFolder(folder)
     store = Store(runs.root)
-    values, histograms = ValueLists(store), Histograms(store)
+    values, histograms, notes = ValueLists(store), Histograms(store), RunNotes(runs)
+    only_labels = label is not None and label.only
+    templates.globals |= {"notes_of": notes.of, "labelling": label is not None, "only_labels": only_labels}
     pages = Pages(runs, store, templates, histograms, values, tuple(media_roots))
     reports = RunReports(__version__, tuple(media_roots))
-    run_pages = RunPages(runs, histograms, templates, Summaries(runs), reports)
+    run_pages = RunPages(runs, histograms, templates, Summaries(runs), reports, notes)
     pairs = PairStore(store)
     compared = ComparisonPages(runs, store, pairs, templates, ComparisonCache(compare), RunChoices(runs, store), values)
     scatter = ScatterPages(compared, store, pairs)
@@ -109,14 +124,21 @@ def create_app(
         Route("/media/{name:path}", pages.media),
         Route("/export/samples.{format}/{name:path}", pages.samples_export),
     ]
+    if label is not None:
+        if only_labels:
+            routes = [route for route in routes if route.path.startswith(("/assets/", "/favicon.ico"))]
+        routes += written_routes(runs, store, templates, label, notes, media_roots)
     handlers: dict[Any, Any] = {MultimodalEvalError: failed, HTTPException: failed}
     app = Starlette(routes=routes, exception_handlers=handlers)
-    return Guard(app, accepts_host=accepts_host)  # error pages get the security headers too
+    writable = () if label is None else WRITABLE
+    return Guard(app, accepts_host=accepts_host, writable=writable)  # error pages get the security headers too
 
 
 def _status_and_message(error: Exception) -> tuple[int, str]:
     if isinstance(error, TooSlowError):
         return 503, str(error)
+    if isinstance(error, NotSavedError):
+        return 507, str(error)
     if isinstance(error, MultimodalEvalError):
         return status_of(error), str(error)
     assert isinstance(error, HTTPException)
@@ -137,6 +159,7 @@ def _templates() -> Environment:
         "brief": brief,
         "choices": choices_line,
         "breakable": breakable,
+        "whole": lambda text: as_html(text, LONGEST_READ),
         "path": lambda name: quote(name, safe="/"),
         "value": lambda text: quote(str(text), safe=""),
         "status_label": status_label,

@@ -2,8 +2,8 @@
 
 The server has no password. These checks keep out other pages in the same browser: the Host header must be one of the
 server's own names (a foreign name that points to this machine is refused), other sites and other ports of this machine
-may link to the first page and to nothing else, only reading is allowed, and the policy only allows scripts of this
-package.
+may link to the first page and to nothing else, only reading is allowed (forms only at the addresses that the server was
+started with, and only from its own pages), and the policy only allows scripts of this package.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
+# With `no-referrer`, browsers do not say which page sends a form. This policy tells other sites nothing, either.
+FORM_HEADERS = tuple((name, b"same-origin" if name == b"referrer-policy" else value) for name, value in HEADERS)
 _WILDCARDS = ("0.0.0.0", "::")
 
 
 class Guard:
     """Refuses requests that are not meant for this server, and adds the security headers."""
 
-    def __init__(self, app: ASGIApp, *, accepts_host: Callable[[str], bool]) -> None:
+    def __init__(self, app: ASGIApp, *, accepts_host: Callable[[str], bool], writable: tuple[str, ...] = ()) -> None:
         self.app, self.accepts_host = app, accepts_host
+        self.writable = writable  # starts of the addresses that accept forms
+        self.headers = FORM_HEADERS if writable else HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it to the application."""
@@ -46,7 +50,7 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = {name for name, _ in message["headers"]}  # a report has a stricter policy of its own
-                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in given)]
+                message["headers"] = [*message["headers"], *(each for each in self.headers if each[0] not in given)]
             await send(message)
 
         await respond(scope, receive, with_headers)
@@ -61,8 +65,15 @@ class Guard:
         if not _is_from_here(headers, hosts[0]) and not _opens_first_page(scope, headers):
             address = f"http://{hosts[0]}/"
             return 403, f"other sites may not load anything from here, nor link to it. Open {address} and start there"
-        if scope["method"] not in ("GET", "HEAD"):
-            return 405, "this server is read-only"
+        if scope["method"] in ("GET", "HEAD"):
+            return None
+        if scope["method"] != "POST" or not scope["path"].startswith(self.writable or ("\0",)):
+            return (
+                405,
+                "this server is read-only" if not self.writable else "only labels, tags and notes can be written",
+            )
+        if not _is_own_form(headers, hosts[0]):
+            return 403, "only a form on a page of this server can write. Nothing was saved"
         return None
 
 
@@ -75,6 +86,12 @@ def _is_from_here(headers: dict[bytes, list[str]], host: str) -> bool:
     return all(site in ("same-origin", "none") for site in sites) and all(
         origin == f"http://{host}" for origin in origins
     )
+
+
+def _is_own_form(headers: dict[bytes, list[str]], host: str) -> bool:
+    """Whether a page of this server sends the request. Unlike for reading, it must say so."""
+    sites, origins = headers.get(b"sec-fetch-site", []), headers.get(b"origin", [])
+    return origins == [f"http://{host}"] and all(site == "same-origin" for site in sites)
 
 
 def _opens_first_page(scope: Scope, headers: dict[bytes, list[str]]) -> bool:

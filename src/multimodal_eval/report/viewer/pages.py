@@ -16,6 +16,7 @@ from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.viewer.exports import Table
 from multimodal_eval.report.viewer.histograms import Histograms
+from multimodal_eval.report.viewer.ranged import ranged
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
     REFERENCES,
@@ -156,21 +157,7 @@ class Pages:
             media_type, content = image_file(source, policy, size)
             return Response(content, media_type=media_type, headers={"cache-control": f"private, max-age={CACHED}"})
         media_type, content = audio_file(source, policy)
-        return _ranged(content, media_type, request.headers.get("range"))
-
-
-def _ranged(content: bytes, media_type: str, requested: str | None) -> Response:
-    """The audio, or the byte range that a player requests."""
-    headers = {"accept-ranges": "bytes", "content-disposition": "inline"}
-    unit, _, span = (requested or "").partition("=")
-    start, dash, end = span.partition("-")
-    if unit != "bytes" or not dash or not start.isdecimal() or not (end == "" or end.isdecimal()):
-        return Response(content, media_type=media_type, headers=headers)
-    first, last = int(start), min(int(end or len(content)), len(content) - 1)
-    if first > last:
-        return Response(status_code=416, headers={"content-range": f"bytes */{len(content)}"})
-    headers["content-range"] = f"bytes {first}-{last}/{len(content)}"
-    return Response(content[first : last + 1], 206, media_type=media_type, headers=headers)
+        return ranged(content, media_type, request.headers.get("range"))
 
 
 def status_of(error: MultimodalEvalError) -> int:

@@ -57,6 +57,8 @@ class RunList:
     state: str
     sort: str
     descending: bool
+    tag: str = ""
+    tags: tuple[str, ...] = ()  # of any run
 
     @property
     def rows(self) -> Listed:
@@ -77,7 +79,7 @@ class RunList:
     def parameters(self, sort: str | None = None, offset: int = 0) -> list[tuple[str, str]]:
         """The query parameters of the list, sorted by `sort` if given. The same `sort` again reverses the order."""
         descending = self.descending if sort is None else sort == self.sort and not self.descending
-        named = {"q": self.text, "task": self.task, "state": self.state, "sort": sort or self.sort}
+        named = {"q": self.text, "task": self.task, "state": self.state, "tag": self.tag, "sort": sort or self.sort}
         pairs = [(name, value) for name, value in named.items() if value] + ([("desc", "1")] if descending else [])
         pairs += [] if self.is_default else [("metric", name) for name in self.shown]
         return pairs + ([("offset", str(offset))] if offset else [])
@@ -114,6 +116,8 @@ def listed(runs: Listed, parameters: Sequence[tuple[str, str]], *, whole: bool =
         values.get("state", ""),
         sort,
         descending,
+        values.get("tag", ""),
+        tuple(sorted({tag for run in runs for tag in run.tags}, key=str.casefold)),
     )
 
 
@@ -124,9 +128,12 @@ def _refuse_unknown(sort: str, metrics: Sequence[str]) -> None:
 
 def _matches(run: ListedRun, values: Mapping[str, str]) -> bool:
     task, state, words = values.get("task"), values.get("state"), values.get("q", "").casefold().split()
-    searched = " ".join((run.name, run.task or "", *run.metrics)).casefold() if words else ""
+    searched = " ".join((run.name, run.task or "", *run.metrics, *run.tags)).casefold() if words else ""
     return (
-        (not task or run.task == task) and (not state or run.state == state) and all(word in searched for word in words)
+        (not task or run.task == task)
+        and (not state or run.state == state)
+        and (not values.get("tag") or values["tag"] in run.tags)
+        and all(word in searched for word in words)
     )
 
 

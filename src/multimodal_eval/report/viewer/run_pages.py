@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,6 +18,7 @@ from multimodal_eval.report.remarks import warnings
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import refuse_repeated
 from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, listed
+from multimodal_eval.report.viewer.run_notes import RunNotes
 from multimodal_eval.report.viewer.run_reports import MOST_SAMPLES, RunReports, report_headers
 from multimodal_eval.report.viewer.run_slices import SliceCache, stored_maps
 from multimodal_eval.report.viewer.run_summaries import Summaries
@@ -41,6 +42,7 @@ class RunPages:
     templates: Environment
     summaries: Summaries
     reports: RunReports
+    notes: RunNotes
     slices: SliceCache = field(default_factory=SliceCache)
 
     def _page(self, template: str, **content: Any) -> Response:
@@ -77,7 +79,8 @@ class RunPages:
         return download(request, "runs", lambda most: runs_table(listing))
 
     def _listing(self, request: Request, *, whole: bool = False) -> RunList:
-        return listed(self.summaries.all(), refuse_repeated(request, "metric"), whole=whole)
+        runs = [replace(run, tags=self.notes.of(run.name).tags) for run in self.summaries.all()]
+        return listed(runs, refuse_repeated(request, "metric"), whole=whole)
 
     def spread(self, request: Request) -> Response:
         """Small histograms of the scores of a run, for its row in the list."""

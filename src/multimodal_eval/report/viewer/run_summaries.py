@@ -51,6 +51,7 @@ class ListedRun:
     identity: tuple[str, str, str, int] | None = None  # changes when the run changes
     progress: Progress | None = None
     fault: str | None = None
+    tags: tuple[str, ...] = ()  # beside the run, see `run_notes`
 
 
 Listed = list[ListedRun]

@@ -1,0 +1,86 @@
+"""The leaderboard and the results of a submission as CSV and JSON, with all digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import msgspec
+
+from multimodal_eval.core.records import Entry, Figure, to_json
+from multimodal_eval.report.site.content import SiteContent, Submission
+from multimodal_eval.report.viewer.exports import Cell, Table, as_csv
+
+__all__ = ["leaderboard_csv", "leaderboard_json", "results_csv", "results_json"]
+
+_FIGURE = ("value", "stderr", "low", "high")
+
+
+def leaderboard_json(site: SiteContent) -> bytes:
+    """The leaderboard as `mmeval leaderboard` stores it; reasons are those that everyone may read."""
+    return to_json(site.board.to_dict())
+
+
+def leaderboard_csv(site: SiteContent) -> bytes:
+    """One row per submission: the ranked score, then every other metric with its interval."""
+    names = [column.name for column in site.columns]
+    labelled = [f"calibrated_{field}" for field in _FIGURE] if site.has_labels else []
+    others = [f"{name}{ending}" for name in names for ending in ("", "_low", "_high")]
+    headers = ["place", "submission", site.board.number, "stderr", "low", "high", "tied_with", "behind", "p", *labelled]
+    rows = [
+        [
+            *_ranked(submission),
+            *(_figure(submission.standing.calibrated) if labelled else ()),
+            *(cell for name in names for cell in _interval(submission.entries.get(name))),
+        ]
+        for submission in site.submissions
+    ]
+    return "".join(as_csv(Table([*headers, *others], rows))).encode("utf-8", "replace")
+
+
+def _ranked(submission: Submission) -> list[Cell]:
+    row = submission.standing
+    tied = None if row.tied_with is None else "; ".join(row.tied_with)
+    return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value]
+
+
+def _figure(figure: Figure | None) -> list[Cell]:
+    return [None] * len(_FIGURE) if figure is None else [getattr(figure, name) for name in _FIGURE]
+
+
+def _interval(figure: Figure | None) -> list[Cell]:
+    return [None, None, None] if figure is None else [figure.value, figure.low, figure.high]
+
+
+def results_json(site: SiteContent, submission: Submission) -> bytes:
+    """The place of a submission, its differences, its metrics and its files."""
+    row = asdict(submission.standing)
+    del row["numbers"], row["calibrated"]
+    content = {
+        "ranked_by": site.board.number,
+        **row,
+        "metrics": msgspec.to_builtins(submission.entries),
+        "files": msgspec.to_builtins(submission.files),
+    }
+    return to_json(content)
+
+
+def results_csv(submission: Submission) -> bytes:
+    """One row per metric, and per part of a metric."""
+    headers = ["metric", "direction", *_FIGURE, "n_scored", "n_total", "method", "signature"]
+    return "".join(as_csv(Table(headers, list(_result_rows(submission))))).encode("utf-8", "replace")
+
+
+def _result_rows(submission: Submission) -> Iterator[list[Cell]]:
+    for name, entry in submission.entries.items():
+        yield _row(name, entry, entry, entry.n_scored, entry.n_total, entry.signature)
+        if (calibrated := entry.calibrated) is not None:
+            yield _row(f"{name} (calibrated)", entry, calibrated, calibrated.labels, None, calibrated.signature)
+        for part, figure in entry.parts.items():
+            yield _row(f"{name}.{part}", entry, figure, None, None, None)
+
+
+def _row(
+    name: str, entry: Entry, figure: Figure, scored: int | None, total: int | None, signature: str | None
+) -> list[Cell]:
+    return [name, entry.direction, *_figure(figure), scored, total, figure.method, signature]

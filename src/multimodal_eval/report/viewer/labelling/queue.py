@@ -1,0 +1,111 @@
+"""The items to label, in an order that depends on the seed alone.
+
+The order is random, so that those who stop early have labelled a random sample. All annotators have the same order,
+so that the labels of two who stop early overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+import pyarrow.compute as pc
+
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.report.viewer.labelling.records import Unit
+from multimodal_eval.report.viewer.runs import ViewedRun
+
+__all__ = ["MOST_ITEMS", "Item", "Queue", "answered_rows", "paired_items", "single_items"]
+
+MOST_ITEMS = 100_000  # the first ones of a random order of more
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An answer to label, or two answers to compare."""
+
+    unit: Unit
+    run: str  # the name of the run in the viewer
+    row: int
+    other: str | None = None  # the second run of a comparison
+    other_row: int | None = None
+    weight: float | None = None  # the probability with which it was chosen
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The items in their order."""
+
+    items: tuple[Item, ...]
+    seed: int
+    total: int  # items that there are; more than `items` if there are too many
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def shows_first_left(self, item: Item, annotator: str) -> bool:
+        """Whether the first answer of a comparison is on the left for this annotator: random, and always the same."""
+        text = "\0".join((str(self.seed), annotator, *(str(part) for part in item.unit)))
+        return sha256(text.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
+
+
+def answered_rows(run: ViewedRun) -> dict[str, int]:
+    """The rows of the samples that have an answer, by id. A failed answer is not labelled."""
+    rows: dict[str, int] = {}
+    start = 0
+    for number, size in enumerate(run.sizes):
+        run.samples([number])  # compares checksums and refuses links out of the folder
+        table = run.folder.read_part("samples", number, ["id", "generated_answer", "error"])
+        is_answered = pc.and_(pc.is_valid(table.column("generated_answer")), pc.is_null(table.column("error")))
+        places = np.flatnonzero(is_answered.to_numpy())
+        ids = table.column("id").take(places).to_pylist()
+        rows |= dict(zip(ids, (places + start).tolist(), strict=True))
+        start += size
+    return rows
+
+
+def drawn(ids: Sequence[str], count: int | None, seed: int, most: int) -> list[str]:
+    """`count` of the samples, or all, but not more than `most`, at random."""
+    if count is not None and count > len(ids):
+        raise ConfigError(f"--labels {count:,}: only {len(ids):,} samples have an answer")
+    order = np.random.default_rng([seed, 1]).permutation(len(ids))
+    return [ids[place] for place in order[: min(len(ids) if count is None else count, most)].tolist()]
+
+
+def shuffled(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
+    """The items in random order."""
+    return tuple(items[place] for place in np.random.default_rng([seed, 2]).permutation(len(items)).tolist())
+
+
+def single_items(
+    runs: Mapping[str, str], rows: Mapping[str, Mapping[str, int]], metric: str | None, count: int | None, seed: int
+) -> Queue:
+    """Single answers of runs: the same samples of all of them, mixed. `runs` are names in the file, by viewer name."""
+    ids = list(dict.fromkeys(sample for name in runs for sample in rows[name]))
+    chosen = drawn(ids, count, seed, max(1, MOST_ITEMS // len(runs)))
+    items = [
+        Item((written, None, metric, sample), name, rows[name][sample])
+        for sample in chosen
+        for name, written in runs.items()
+        if sample in rows[name]
+    ]
+    wanted = ids if count is None else chosen
+    total = sum(sample in rows[name] for sample in wanted for name in runs) if len(wanted) > len(chosen) else len(items)
+    return Queue(shuffled(items, seed), seed, total)
+
+
+def paired_items(
+    runs: Mapping[str, str], rows: Mapping[str, Mapping[str, int]], metric: str | None, count: int | None, seed: int
+) -> Queue:
+    """The answers of two runs to the same samples."""
+    (first, first_written), (second, second_written) = runs.items()
+    ids = [sample for sample in rows[first] if sample in rows[second]]
+    if not ids:
+        raise ConfigError(f"{first} and {second} have no sample in common that both have answered")
+    items = [
+        Item((first_written, second_written, metric, each), first, rows[first][each], second, rows[second][each])
+        for each in drawn(ids, count, seed, MOST_ITEMS)
+    ]
+    return Queue(shuffled(items, seed), seed, len(ids) if count is None else len(items))

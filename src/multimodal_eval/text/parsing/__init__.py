@@ -1,0 +1,1 @@
+"""Dependency parses of English captions: the parser's weights, its word features, and repaired parses."""

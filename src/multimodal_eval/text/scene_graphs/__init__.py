@@ -1,0 +1,1 @@
+"""Scene graphs of captions: the objects, attributes and relations that SPICE compares."""

@@ -1,0 +1,140 @@
+"""Which tuples of a candidate's scene graph are in that of the references, by category, and the F score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from multimodal_eval.text.scene_graphs.graph import Attribute, Relation, SceneGraph
+from multimodal_eval.text.scene_graphs.merging import is_same_object, is_same_word
+
+T = TypeVar("T")
+
+CATEGORIES = ("object", "attribute", "relation", "color", "count", "size")
+_ATTRIBUTE_KINDS = ("color", "count", "size")
+
+COLORS = frozenset(
+    "beige black blue brown gold golden gray green grey maroon navy orange pink purple red silver tan teal turquoise "
+    "violet white yellow".split()
+)
+SIZES = frozenset("big enormous giant huge large little massive mini narrow short small tall tiny wide".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many tuples of the candidate are in the references, how many it has, and how many these have."""
+
+    matched: int = 0
+    candidate: int = 0
+    references: int = 0
+
+    @property
+    def precision(self) -> float:
+        """The share of the candidate's tuples that are in the references; 0 without tuples."""
+        return self.matched / self.candidate if self.candidate else 0.0
+
+    @property
+    def recall(self) -> float:
+        """The share of the references' tuples that the candidate has; 0 without tuples."""
+        return self.matched / self.references if self.references else 0.0
+
+    @property
+    def f(self) -> float:
+        """The harmonic mean of precision and recall; 0 if both are 0."""
+        total = self.candidate + self.references
+        return 2 * self.matched / total if total else 0.0
+
+
+@dataclass(slots=True)
+class Tuples:
+    """Tuples of each category, as text."""
+
+    objects: list[str] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+    relations: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Match:
+    """A candidate's graph compared with that of its references."""
+
+    all: Counts
+    by_category: dict[str, Counts]
+    matched: Tuples
+    unmatched: Tuples  # of the candidate
+    missed: Tuples  # of the references
+
+
+def compare(candidate: SceneGraph, references: SceneGraph) -> Match:
+    """Compare two merged graphs."""
+    found = SceneGraph(
+        tuple(name for name in candidate.objects if any(is_same_object(name, other) for other in references.objects)),
+        tuple(pair for pair in candidate.attributes if _has_attribute(references, pair)),
+        tuple(triple for triple in candidate.relations if _has_relation(references, triple)),
+    )
+    by_category = {
+        category: Counts(*(_size(graph, category) for graph in (found, candidate, references)))
+        for category in CATEGORIES
+    }
+    missed = SceneGraph(
+        tuple(name for name in references.objects if not any(is_same_object(name, other) for other in found.objects)),
+        tuple(pair for pair in references.attributes if not _has_attribute(found, pair)),
+        tuple(triple for triple in references.relations if not _has_relation(found, triple)),
+    )
+    return Match(
+        Counts(len(found), len(candidate), len(references)),
+        by_category,
+        _tuples(found),
+        _tuples(_without(candidate, found)),
+        _tuples(missed),
+    )
+
+
+def attribute_kind(attribute: str) -> str | None:
+    """`color`, `count` or `size`; None for other attributes."""
+    if attribute in COLORS:
+        return "color"
+    if attribute.isdigit():
+        return "count"
+    return "size" if attribute in SIZES else None
+
+
+def _size(graph: SceneGraph, category: str) -> int:
+    if category in _ATTRIBUTE_KINDS:
+        return sum(attribute_kind(attribute) == category for _, attribute in graph.attributes)
+    return len({"object": graph.objects, "attribute": graph.attributes, "relation": graph.relations}[category])
+
+
+def _has_attribute(graph: SceneGraph, pair: Attribute) -> bool:
+    return any(
+        is_same_object(pair[0], name) and is_same_word(pair[1], attribute) for name, attribute in graph.attributes
+    )
+
+
+def _has_relation(graph: SceneGraph, triple: Relation) -> bool:
+    return any(
+        is_same_object(triple[0], subject) and is_same_word(triple[1], relation) and is_same_object(triple[2], target)
+        for subject, relation, target in graph.relations
+    )
+
+
+def _without(graph: SceneGraph, found: SceneGraph) -> SceneGraph:
+    return SceneGraph(
+        _others(graph.objects, found.objects),
+        _others(graph.attributes, found.attributes),
+        _others(graph.relations, found.relations),
+    )
+
+
+def _others(values: Iterable[T], found: Iterable[T]) -> tuple[T, ...]:
+    known = set(found)
+    return tuple(value for value in values if value not in known)
+
+
+def _tuples(graph: SceneGraph) -> Tuples:
+    return Tuples(
+        list(graph.objects),
+        [f"{name}: {attribute}" for name, attribute in graph.attributes],
+        [", ".join(triple) for triple in graph.relations],
+    )

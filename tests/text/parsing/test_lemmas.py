@@ -1,0 +1,30 @@
+"""Base forms, as a dictionary gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from multimodal_eval.text.parsing.lemmas import lemma_of
+
+
+@pytest.mark.parametrize(
+    ("word", "tag", "lemma"),
+    [
+        ("dogs", "NNS", "dog"),
+        ("children", "NNS", "child"),
+        ("bunches", "NNS", "bunch"),
+        ("leaves", "NNS", "leaf"),
+        ("leaves", "VBZ", "leave"),
+        ("swinging", "VBG", "swing"),
+        ("riding", "VBG", "ride"),
+        ("riding", "NN", "riding"),
+        ("sat", "VBD", "sit"),
+        ("people", "NNS", "people"),
+        ("red", "JJ", "red"),
+        ("frisbees", "NNS", "frisbee"),
+        ("zorbles", "NNS", "zorble"),  # in no dictionary
+        ("s", "NNS", "s"),
+    ],
+)
+def test_lemma(word, tag, lemma):
+    assert lemma_of(word, tag) == lemma

@@ -1,0 +1,36 @@
+"""Words that the parser mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from multimodal_eval.text.parsing.stand_ins import is_only_noun, stand_ins
+from tests.text.scene_graphs.parsed import parsed
+
+
+@pytest.mark.parametrize("word", ["hydrant", "hydrants", "racquet", "skateboarder"])
+def test_only_nouns(word):
+    assert is_only_noun(word)
+
+
+@pytest.mark.parametrize("word", ["fire", "run", "red", "quickly", "zorble", "ox", "t-shirts", ""])
+def test_others(word):
+    assert not is_only_noun(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a/DT/det/2 fire/NN/ROOT/0 hydrant/JJ/amod/2", {2: "car"}),
+        ("two/CD/nummod/2 hydrants/VBZ/ROOT/0", {1: "cars"}),
+        ("a/DT/det/2 hydrant/NN/ROOT/0", {}),
+        # "a dog leaps" cannot be a noun phrase, "dog leaps" can
+        ("a/DT/det/3 dog/NN/compound/3 leaps/NNS/ROOT/0", {2: "walks"}),
+        ("dog/NN/compound/2 leaps/NNS/ROOT/0", {}),
+        ("two/CD/nummod/3 dogs/NNS/compound/3 play/NN/ROOT/0", {2: "walk"}),
+        ("a/DT/det/3 sports/NNS/compound/3 play/NN/ROOT/0", {}),
+        ("a/DT/det/3 dog/NN/compound/3 biscuits/NNS/ROOT/0", {}),
+    ],
+)
+def test_stand_ins(text, expected):
+    assert stand_ins(parsed(text)) == expected
