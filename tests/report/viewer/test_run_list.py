@@ -28,8 +28,8 @@ SET = ((10,), ("a", "z"))
 def score(
     value: float | None, direction: Any = "higher", signature: str | None = "s", width: float = 0.1
 ) -> ListedScore:
-    ends = (None, None) if value is None else (value - width, value + width)
-    return ListedScore(value, *ends, direction, signature)
+    low, high = (None, None) if value is None else (value - width, value + width)
+    return ListedScore(value, low, high, direction, signature)
 
 
 def a_run(name: str, task: str | None = "vqa", sample_set: Any = SET, **scores: ListedScore) -> ListedRun:

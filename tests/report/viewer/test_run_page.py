@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +13,8 @@ from starlette.testclient import TestClient
 
 from multimodal_eval.core.records import Entry, Finding, MetricEntry
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.report.build import report_html
+from multimodal_eval.report.viewer import run_reports
 from multimodal_eval.report.viewer.guard import POLICY
 from multimodal_eval.report.viewer.slice_heat import heat_map
 from multimodal_eval.report.viewer.warning_groups import warning_groups
@@ -84,8 +87,9 @@ def test_slices_of_a_very_large_run_are_not_computed(browser: TestClient, monkey
 
 def entry(value: float | None, stderr: float | None = 0.1) -> Entry:
     low, high = (None, None) if value is None else (value - 0.2, value + 0.2)
+    figures = {"value": value, "stderr": stderr, "low": low, "high": high, "method": "m"}
     counts = {"n_scored": 5, "n_total": 5, "unscored": {}, "reasons": [], "warnings": {}}
-    return Entry(value=value, stderr=stderr, low=low, high=high, method="m", **counts)
+    return msgspec.convert(figures | counts, Entry)
 
 
 def overall(value: float, direction: str = "higher") -> MetricEntry:
@@ -174,11 +178,13 @@ def test_the_policy_of_a_report_allows_its_own_scripts_only(browser: TestClient)
 
 
 def test_reports_are_kept_until_the_run_changes(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    rendered = []
-    from multimodal_eval.report.viewer import run_reports
+    rendered: list[str] = []
 
-    usual = run_reports.report_html
-    monkeypatch.setattr(run_reports, "report_html", lambda *a, **k: rendered.append(1) or usual(*a, **k))
+    def counted(*arguments: Any, **settings: Any) -> str:
+        rendered.append("once more")
+        return report_html(*arguments, **settings)
+
+    monkeypatch.setattr(run_reports, "report_html", counted)
     shutil.copytree(folder / "alba", tmp_path / "runs" / "alba")
     browser = client(tmp_path / "runs")
     assert browser.get("/report/alba").text == browser.get("/report/alba").text

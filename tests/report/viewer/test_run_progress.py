@@ -21,7 +21,14 @@ from tests.run_info import run_info
 
 def recorded(folder: RunFolder, **fields: Any) -> None:
     now = time()
-    settings = {"stage": "scoring", "done": 10, "total": 40, "started": now - 10, "advanced": now, "updated": now}
+    settings: dict[str, Any] = {
+        "stage": "scoring",
+        "done": 10,
+        "total": 40,
+        "started": now - 10,
+        "advanced": now,
+        "updated": now,
+    }
     settings |= {"host": socket.gethostname(), "pid": os.getpid()}
     write_progress(folder, ProgressRecord(**settings | fields))
 
