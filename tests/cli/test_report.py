@@ -33,7 +33,9 @@ def score(name, *more):
 def test_scoring_writes_a_report(folder):
     assert "report: good/report.html" in score("good")
     page = (folder / "good" / "report.html").read_text(encoding="utf-8")
-    assert "a red dog number 3 runs on the beach" in page.replace('<mark class="shared">', "").replace('<mark class="only">', "").replace("</mark>", "")
+    assert "a red dog number 3 runs on the beach" in page.replace('<mark class="shared">', "").replace(
+        '<mark class="only">', ""
+    ).replace("</mark>", "")
     assert "How the composite depends on its weights" in page
 
 

@@ -16,7 +16,11 @@ def test_every_language_has_function_words(language: str):
 @pytest.mark.parametrize(
     ("language", "grammar", "content"),
     [
-        ("en", "a an the and or is are with of to she her its while here there very", "dog two one no not never under behind front red half"),
+        (
+            "en",
+            "a an the and or is are with of to she her its while here there very",
+            "dog two one no not never under behind front red half",
+        ),
         ("ru", "и в на с он она это", "собака не нет под над рядом"),
         ("de", "der die das und ist", "hund nicht unter neben"),
         ("fr", "le la et est", "chien pas sous devant"),

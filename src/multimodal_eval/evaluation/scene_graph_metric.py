@@ -65,7 +65,7 @@ def matches_of(samples: Sequence[Sample], openings: Openings) -> list[Match]:
     def compare() -> list[Match]:
         answers = [sample.generated_answer or "" for sample in batch]
         references = [sample.reference_texts for sample in batch]
-        return compared_captions(open_parser(), answers, references, openings=openings)
+        return list(compared_captions(open_parser(), answers, references, openings=openings))
 
     return batch.shared(("scene graphs", openings), compare)
 
