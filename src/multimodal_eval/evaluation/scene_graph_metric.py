@@ -88,7 +88,7 @@ def details_of(match: Match) -> dict[str, Any]:
     """The tuples that matched, those that only the answer has, and those that only the references have."""
     groups = {"matched": match.matched, "only_in_answer": match.unmatched, "only_in_references": match.missed}
     named = {
-        f"{kind}_{group}": getattr(tuples, kind)
+        f"{group}_{kind}": getattr(tuples, kind)
         for group, tuples in groups.items()
         for kind in ("objects", "attributes", "relations")
     }
