@@ -106,7 +106,7 @@ CASES = {
         [("boy", "kick")],
         [("boy", "throw", "ball")],
     ),
-    # this is a castle: a pronoun that refers to nothing is no object
+    # this is a castle: a pronoun that refers to nothing is not an object
     "this/DT/nsubj/2 is/VBZ/ROOT/0 a/DT/det/4 castle/NN/attr/2": (["castle"], [], []),
     # the animal is a fox
     "the/DT/det/2 animal/NN/nsubj/3 is/VBZ/ROOT/0 a/DT/det/5 fox/NN/attr/3": (
