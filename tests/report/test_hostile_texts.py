@@ -283,7 +283,7 @@ def test_no_text_becomes_an_element_of_a_fragment(hostile):
         assert response.status_code == 200, address
         elements = Elements(response.text)
         assert elements.tags <= TAGS, (address, elements.tags - TAGS)
-        assert (elements.bad, elements.scripts) == ([], 0), address
+        assert (elements.bad, elements.scripts) == ([], []), address
 
 
 def test_no_text_is_executed_in_the_viewer(visit, hostile):

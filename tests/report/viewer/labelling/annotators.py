@@ -82,7 +82,7 @@ class Annotator:
         self.open("/label/next")
         return self.address != "/label"
 
-    def send(self, **fields: str) -> None:
+    def send(self, **fields: Any) -> None:
         """Send the form of the open item."""
         name = re.search(r'name="annotator" value="([^"]*)"', self.text)
         assert name is not None
