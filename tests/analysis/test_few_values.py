@@ -51,8 +51,8 @@ def test_columns_are_found_in_any_part(samples, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "PART_SIZE", 6)
     run = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "run", progress=False)
     computed = {slices.column: slices.counts for slices in slices_of(run)}
-    # The numbers are all different. Samples 13 to 19 have the column `late`: a list with x for 15 and 18, null for 13, 16 and 19,
-    # a list with y for 14 and 17. A field of the sample such as `task` counts like metadata.
+    # The numbers are all different. Samples 13 to 19 have the column `late`: a list with x for 15 and 18, null for 13,
+    # 16 and 19, a list with y for 14 and 17. A field of the sample such as `task` counts like metadata.
     assert "number" not in computed
     assert computed["late"] == {"['x']": 2, "['y']": 2, "(none)": 16}
     assert computed["task"] == {"a": 7, "(none)": 13}
