@@ -86,7 +86,7 @@ class Annotator:
         """Send the form of the open item."""
         name = re.search(r'name="annotator" value="([^"]*)"', self.text)
         assert name is not None
-        answer = self.post(self.address, annotator=unescape(name[1]), **fields)
+        answer = self.post(self.address, None, annotator=unescape(name[1]), **fields)
         assert answer.status_code == 303, answer.text
 
     def undo(self) -> None:
