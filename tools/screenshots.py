@@ -32,7 +32,7 @@ BOTH = f"run={ALBA}&run={BOREAS}"
 
 @dataclass(frozen=True)
 class Shot:
-    """A page, where it is, and what is done on it before it is shown."""
+    """A page, its address, and what is done on it before the screenshot."""
 
     name: str
     address: str
@@ -177,7 +177,7 @@ def main(runs: Path, names: list[str]) -> None:
                     taken(browser, address, shot)
         if is_wanted("label"):
             labels = scratch / "labels.jsonl"
-            with served(runs / "captioning", "--label", str(labels), "--pairs") as address:
+            with served(runs / "captioning", "--label", str(labels), "--pairwise") as address:
                 taken(browser, address, Shot("label", "/label", start_labelling))
         if is_wanted("leaderboard"):
             site = leaderboard(runs, scratch)

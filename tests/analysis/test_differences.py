@@ -37,8 +37,8 @@ def test_values_and_intervals_are_those_of_a_comparison(board):
             pair = metric.pairs[0]
             # One sample is left out of the leaderboard, since `cirrus` has no score for it.
             if "cirrus" in (row.name, difference.other):
-                found = (difference.value, difference.low, difference.high)
-                assert found == pytest.approx((pair.difference, pair.low, pair.high), abs=1e-12)
+                figures = (difference.value, difference.low, difference.high)
+                assert figures == pytest.approx((pair.difference, pair.low, pair.high), abs=1e-12)
 
 
 def test_both_sides_of_a_pair_agree(board):

@@ -36,8 +36,8 @@ def attack(random: Random, folder: Path) -> str | None:
     if broken := broken_links(folder / "site"):
         raise FaultError(f"broken links: {broken}")
     shown = b"".join(files_of(folder / "site").values())
-    if found := [word for word in secrets() if word.encode() in shown]:
-        raise FaultError(f"shown: {found}")
+    if leaked := [word for word in secrets() if word.encode() in shown]:
+        raise FaultError(f"shown: {leaked}")
     return outcome.verdict
 
 

@@ -82,7 +82,7 @@ def stored_board(runs: Any) -> Leaderboard:
 
 
 def publish(folder: SiteFolder, runs: Any, board: Leaderboard, params: dict[str, Any]) -> None:
-    """Write the site, and say where it starts."""
+    """Write the site, and say which page to open first."""
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.report.site.build import TITLE, write_site
 

@@ -158,7 +158,7 @@ def test_ties_are_shown_as_ranges_of_places(board_runs, places, shown):
     rows = [replace(board.standings[0], name="alba", tied_with=tuple(f"n{place}" for place in places))]
     content = site_content(runs, replace(board, standings=tuple(rows)), "t", with_samples=False)
     first = content.submissions[0]
-    others = [replace(first, standing=replace(rows[0], name=f"n{place}", place=place)) for place in places]
+    others = [replace(first, row=replace(rows[0], name=f"n{place}", place=place)) for place in places]
     assert tied_places(first, replace(content, submissions=[first, *others])) == shown
 
 

@@ -30,7 +30,7 @@ class Column:
 class Submission:
     """A ranked submission: its place, its run, and its folder in the site."""
 
-    standing: Standing
+    row: Standing
     slug: str
     run: Run
     files: list[InputFile]  # those that it sent
@@ -40,7 +40,7 @@ class Submission:
     @property
     def name(self) -> str:
         """The name of the submission."""
-        return self.standing.name
+        return self.row.name
 
     @property
     def entries(self) -> dict[str, MetricEntry | CompositeEntry]:

@@ -30,7 +30,7 @@ def leaderboard_csv(site: SiteContent) -> bytes:
     rows = [
         [
             *_ranked(submission),
-            *(_figure(submission.standing.calibrated) if labelled else ()),
+            *(_figure(submission.row.calibrated) if labelled else ()),
             *(cell for name in names for cell in _interval(submission.entries.get(name))),
         ]
         for submission in site.submissions
@@ -39,7 +39,7 @@ def leaderboard_csv(site: SiteContent) -> bytes:
 
 
 def _ranked(submission: Submission) -> list[Cell]:
-    row = submission.standing
+    row = submission.row
     tied = None if row.tied_with is None else "; ".join(row.tied_with)
     return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value]
 
@@ -54,7 +54,7 @@ def _interval(figure: Figure | None) -> list[Cell]:
 
 def results_json(site: SiteContent, submission: Submission) -> bytes:
     """The place of a submission, its differences, its metrics and its files."""
-    row = asdict(submission.standing)
+    row = asdict(submission.row)
     del row["numbers"], row["calibrated"]
     content = {
         "ranked_by": site.board.number,

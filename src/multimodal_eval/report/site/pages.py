@@ -65,17 +65,17 @@ class Pages:
 
 
 @cache
-def _own(name: str) -> str:
+def _site_asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache
 def _style() -> str:
-    return "\n".join((asset("tokens.css"), asset("style.css"), _own("site.css")))
+    return "\n".join((asset("tokens.css"), asset("style.css"), _site_asset("site.css")))
 
 
 def _script() -> str:
-    return _own("site.js")
+    return _site_asset("site.js")
 
 
 def _policy() -> str:

@@ -42,8 +42,8 @@ def _best_first(site: SiteContent, metric: str) -> list[float]:
 
 def tied_places(submission: Submission, site: SiteContent) -> str:
     """The places of the submissions that are tied with this one: 2–5, 7."""
-    others = (site.find(name) for name in submission.standing.tied_with or ())
-    return ", ".join(_ranges(sorted({other.standing.place for other in others if other is not None})))
+    others = (site.find(name) for name in submission.row.tied_with or ())
+    return ", ".join(_ranges(sorted({other.row.place for other in others if other is not None})))
 
 
 def _ranges(places: Iterable[int]) -> Iterable[str]:

@@ -29,7 +29,7 @@ class _PublishedFolder(RunFolder):
 
     @property
     def label(self) -> str:
-        """The name of the folder, without where it is."""
+        """The name of the folder, without its path."""
         return self.name
 
     def read_judges(self) -> JudgesReport | None:

@@ -34,7 +34,7 @@ class SubmissionLines(TypedDict):
 
 def submission_lines(site: SiteContent, submission: Submission) -> SubmissionLines:
     """The differences to the first and to the neighbours, on one scale around zero."""
-    differences = submission.standing.differences
+    differences = submission.row.differences
     ends = [end for each in differences for end in (each.value, each.low, each.high)]
     scale = scale_of(ends, include=0.0)
     return {
@@ -58,15 +58,15 @@ def _line(site: SiteContent, submission: Submission, difference: Difference, sca
 
 
 def _role(site: SiteContent, submission: Submission, other: Submission) -> str:
-    place = f"place {other.standing.place}"
+    place = f"place {other.row.place}"
     if other is site.submissions[0]:
-        return f"the first, {place}" if other.standing.place == submission.standing.place else "the first"
+        return f"the first, {place}" if other.row.place == submission.row.place else "the first"
     above = site.order[other.name] < site.order[submission.name]
     return f"{place}, the next {'above' if above else 'below'}"
 
 
 def _verdict(site: SiteContent, submission: Submission, difference: Difference) -> str:
-    tied_with = submission.standing.tied_with
+    tied_with = submission.row.tied_with
     if tied_with is None:
         return "not tested"
     if difference.other in tied_with:

@@ -16,7 +16,7 @@ LARGEST = 1e12  # larger values do not stretch a scale
 
 @dataclass(frozen=True)
 class Tick:
-    """A value on the axis, and where it is drawn."""
+    """A value on the axis, and its position in the drawing."""
 
     x: float
     label: str

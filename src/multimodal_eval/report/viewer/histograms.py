@@ -59,12 +59,12 @@ class Histogram:
     def window(self, bounds: Bounds) -> str:
         """The view box of the bars: the range of the metric, so that several runs can be compared, or their own."""
         low, high = bounds
-        own = f"0 0 {len(self.counts)} 100"
+        whole = f"0 0 {len(self.counts)} 100"
         if low is None or high is None or self.logarithmic or not low <= self.edges[0] or not self.edges[-1] <= high:
-            return own
+            return whole
         unit = (self.edges[-1] - self.edges[0]) / len(self.counts)
         left, width = (low - self.edges[0]) / unit, (high - low) / unit
-        return f"{left:.6g} 0 {width:.6g} 100" if math.isfinite(left) and 0 < width < math.inf else own
+        return f"{left:.6g} 0 {width:.6g} 100" if math.isfinite(left) and 0 < width < math.inf else whole
 
     def bars(self, counts: Sequence[int], height: float = 100) -> str:
         """The outline of the bars as the data of an SVG path: bins are 1 wide, the highest bar is `height` high.

@@ -98,8 +98,8 @@ class PairQuery:
 
     def filters(self) -> list[tuple[str, str]]:
         """The parameters that the form of the page does not set itself: ranges of other metrics."""
-        own = {f"{end}.{side}.{self.metric}" for end in ("min", "max") for side in _SIDES}
-        return [(name, value) for name, value in self.parameters() if name[:6] in _PREFIXES and name not in own]
+        of_form = {f"{end}.{side}.{self.metric}" for end in ("min", "max") for side in _SIDES}
+        return [(name, value) for name, value in self.parameters() if name[:6] in _PREFIXES and name not in of_form]
 
 
 _PREFIXES = tuple(f"{end}.{side}." for end in ("min", "max") for side in _SIDES)

@@ -1,4 +1,4 @@
-"""The picture of two columns of scores: single points, or the density of many points in square cells."""
+"""A plot of two columns of scores: single points, or the density of many points in square cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The cells of one shade as an SVG path, and the counts that it stands for."""
+    """The cells of one shade as an SVG path, and the counts that it shows."""
 
     number: int
     path: str

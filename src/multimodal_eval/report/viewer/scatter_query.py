@@ -16,7 +16,7 @@ Range = tuple[str, float | None, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Brush:
-    """The limits of the rectangle; None is no limit."""
+    """The limits of the rectangle; None if there is no limit."""
 
     x0: float | None = None
     x1: float | None = None

@@ -273,8 +273,8 @@ def test_forms_of_other_sites_write_nothing(chromium, folder, file, other_site, 
         page.get_by_label("Your name").fill("ann")
         page.get_by_role("button", name="Start").click()
         page.wait_for_url("**/item/**")
-        own = page.url
-        for place in (own, f"{address}/label/undo", f"{address}/notes/alba", f"{address}/label/annotator"):
+        item = page.url
+        for place in (item, f"{address}/label/undo", f"{address}/notes/alba", f"{address}/label/annotator"):
             target[0] = place
             for form in ("plain", "text", "parts"):
                 other = context.new_page()

@@ -37,9 +37,9 @@ def ann(runs: Path, tmp_path: Path) -> Annotator:
 def write(ann: Annotator, run: str, tags: str, note: str = "", version: str | None = None):
     """Send the form of a run."""
     ann.open(f"/notes/{run}")
-    found = re.search(r'name="version" value="(\w+)"', ann.text)
-    assert found is not None
-    return ann.post(f"/notes/{run}", tags=tags, note=note, version=version or found[1])
+    field = re.search(r'name="version" value="(\w+)"', ann.text)
+    assert field is not None
+    return ann.post(f"/notes/{run}", tags=tags, note=note, version=version or field[1])
 
 
 def listed(text: str) -> list[str]:

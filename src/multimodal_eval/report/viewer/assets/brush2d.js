@@ -64,7 +64,7 @@
     limits().requestSubmit();
   }
 
-  let dragged = null; // the plot, the pointer and where it went down
+  let dragged = null; // the plot, the pointer and the place of its press
 
   document.addEventListener("pointerdown", (event) => {
     const plot = event.target.closest("[data-brush2d]");

@@ -41,7 +41,7 @@ class Access:
         return response
 
     async def form(self, request: Request, *known: str) -> dict[str, str]:
-        """The fields of a form of this browser and this process. The guard has checked where it comes from."""
+        """The fields of a form of this browser and this process. The guard has checked its origin."""
         fields = await posted(request, frozenset((*known, TOKEN)))
         if not self.tokens.is_form(cookie(request, _SESSION), fields.pop(TOKEN, "")):
             raise HTTPException(
