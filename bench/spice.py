@@ -31,8 +31,8 @@ def run_once(path: str, scale: int, threads: int) -> None:
     before = _peak()
     start, cpu_start = time.perf_counter(), time.process_time()
     matches = compared_captions(open_parser(), candidates, references, threads=threads)
+    mean = float(np.mean(np.fromiter((match.all.f for match in matches), np.float64, len(candidates))))
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-    mean = float(np.mean([match.all.f for match in matches]))
     captions = len(candidates) + sum(map(len, references))
     print(
         f"{len(candidates):>8,} images {captions:>10,} captions  {seconds:7.2f} s, {cpu_seconds:.2f} s of CPU  "

@@ -48,7 +48,7 @@ Image = dict[str, Any]
 def scored(images: Sequence[Image], openings: Openings = "original") -> list[Match]:
     candidates = [image["candidate"] for image in images]
     references = [image["references"] for image in images]
-    return compared_captions(open_parser(), candidates, references, openings=openings)
+    return list(compared_captions(open_parser(), candidates, references, openings=openings))
 
 
 def original(image: Image, category: str = "All") -> tuple[float, int, int, int]:
@@ -92,7 +92,9 @@ def show_categories(images: Sequence[Image], matches: Sequence[Match]) -> None:
             ]
         )
         theirs = np.array([original(image, name)[1:] for image in images])
-        cells = [f"{own:7.2f} ({other:.2f})" for own, other in zip(ours.mean(axis=0), theirs.mean(axis=0), strict=True)]
+        cells = [
+            f"{mean:7.2f} ({other:.2f})" for mean, other in zip(ours.mean(axis=0), theirs.mean(axis=0), strict=True)
+        ]
         equal = float((ours[:, 0] == theirs[:, 0]).mean())
         print(f"  {category:<14} {cells[0]:>22} {cells[1]:>22} {cells[2]:>22} {equal:16.1%}")
 

@@ -53,6 +53,8 @@ def build(path: Path, seed: int) -> None:
         seed=0,
         config=RunConfig(skip_lint=True),
         source=None,
+        means=list(METRICS),
+        bounds=dict.fromkeys(METRICS, (0, 1)),
     )
     folder = RunFolder.create(path, info)
     totals = {name: np.zeros(3) for name in METRICS}
@@ -79,7 +81,8 @@ def build(path: Path, seed: int) -> None:
     composite = entries.pop("composite_score")
     results = {"task": "captioning", "n": PARTS * PART, "metrics": entries, "composite": composite}
     folder.write_results(msgspec.convert({**results, "slices": {}, "notes": []}, Results))
-    signatures = {name: StoredSignature(f"{name}|v:1", {"metric": name, "version": "1"}) for name in METRICS}
+    # Another version than the registered metrics, so that all eight are compared as the means that they are here.
+    signatures = {name: StoredSignature(f"{name}|v:0", {"metric": name, "version": "0"}) for name in METRICS}
     counts = Counts(PARTS * PART, 0, 0, 0)
     folder.write_info(
         msgspec.structs.replace(info, state="done", parts=[PART] * PARTS, signatures=signatures, counts=counts)
@@ -115,7 +118,7 @@ def _entry(name: str, count: float, total: float, squares: float) -> dict[str, A
         "reasons": [{"reason": "the generator failed", "count": PARTS * PART - int(count)}],
         "warnings": {},
         "direction": "higher",
-        "signature": f"{name}|v:1",
+        "signature": f"{name}|v:0",
     }
 
 
@@ -157,9 +160,35 @@ def requests() -> dict[str, list[str]]:
         "search: an id": [f"/samples/first?q={quote(f'image-0{i}31234')}" for i in seven],
         "search, sorted by a metric": [f"/samples/first?q={RARE[10 + i]}&sort={METRICS[i]}" for i in seven],
         "a sample": [f"/sample/first?row={i * 140_007}" for i in seven],
-        "two runs, sorted by the difference": [f"/pairs?run=first&run=second&number={name}" for name in METRICS[:7]],
+        **_of_two_runs(deep),
         "a search as CSV": [f"/export/samples.csv/first?q={word}" for word in RARE[20:27]],
         "all samples as CSV, once": ["/export/samples.csv/first?sort=cider"],
+    }
+
+
+def _of_two_runs(deep: list[int]) -> dict[str, list[str]]:
+    """The requests that compare the runs. The first comparison draws 10,000 random assignments for each metric."""
+    both, seven = "run=first&run=second", range(7)
+    compared = f"/compare/numbers?{both}"
+    return {
+        "choice of runs": ["/compare?run=first"] * 7,
+        "page of a comparison, before it": [f"/compare?{both}"] * 7,
+        "comparison, the first time": [compared],
+        "comparison": [compared, f"/compare?{both}"] * 3 + [compared],
+        "two runs, sorted by the difference": [f"/pairs?{both}&number={name}" for name in METRICS[:7]],
+        "two runs, any page": [f"/pairs?{both}&number={METRICS[i]}&offset={deep[i]}" for i in seven],
+        "two runs, by outcome and score": [
+            f"/pairs?{both}&number={name}&outcome=second&sort=a&desc=1" for name in METRICS[:7]
+        ],
+        "two runs, filtered by three ranges": [
+            f"/pairs?{both}&number={METRICS[i]}&min.a.cider=0.2&max.b.cider=0.{i + 2}&min.d=0.1" for i in seven
+        ],
+        "two runs, filtered by metadata": [f"/pairs?{both}&meta.split=split-{i}&number={METRICS[i]}" for i in seven],
+        "two runs, a rare word": [f"/pairs?{both}&q={word}" for word in RARE[30:37]],
+        "scatter plot of a run": [f"/scatter/first?x={name}&y=composite_score" for name in METRICS[:7]],
+        "scatter plot of two runs": [f"/scatter?{both}&x={name}&y={name}" for name in METRICS[:7]],
+        "brush of a plot of a run": [f"/scatter/first?x=bleu&y=composite_score&x0=0.{i}&y1=0.{9 - i}" for i in seven],
+        "brush of a plot of two runs": [f"/scatter?{both}&x=bleu&y=bleu&x0=0.{i}&y1=0.{9 - i}" for i in seven],
     }
 
 

@@ -43,7 +43,7 @@ class WordVectors {
 
     std::size_t width() const { return mix.width(); }
 
-    // What a word contributes wherever it stands: its own vector, and its share of the first convolution as the left,
+    // What a word contributes at any position: its own vector, and its share of the first convolution as the left,
     // middle and right word of a window.
     struct Words {
         std::vector<float> vectors, shares;

@@ -68,7 +68,62 @@ def test_a_missing_folder_is_wrong_usage(tmp_path: Path):
     assert "does not exist" in result.output
 
 
+def served_by(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "multimodal_eval.cli.main", "view", str(folder), "--port", "0", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warning"),
+    [
+        ((), ""),
+        (("--host", "0.0.0.0"), "can read the runs and their media, and write labels, tags and notes"),
+        (("--host", "0.0.0.0", "--only-labels"), "can read the labelled samples and write labels"),
+    ],
+)
+def test_labels_are_collected_and_the_terminal_says_by_whom(folder: Path, tmp_path: Path, arguments, warning: str):
+    file = tmp_path / "labels.jsonl"
+    file.write_bytes(b'{"id": "1", "label": 1, "run": "one"}\n{"id": "1", "la')
+    server = served_by(folder, "--label", str(file), "--scale", "1-5", "--annotator", "ann", *arguments)
+    assert server.stdout is not None
+    try:
+        address = re.search(r"http://[\d.:]+/", server.stdout.readline())
+        assert address is not None
+        line = server.stdout.readline()
+        assert line == f"labels are appended to {file}: {address[0]}label\n"
+        with urlopen(f"{address[0]}label") as answer:
+            assert b"Start as ann" in answer.read()
+    finally:
+        server.terminate()
+        _, errors = server.communicate()
+    assert (warning in errors) if warning else "anyone" not in errors
+    assert "the last line was incomplete (15 bytes), and is now in" in errors
+    assert file.read_bytes().endswith(b"}\n")
+    assert (tmp_path / "labels.jsonl.partial").read_bytes() == b'{"id": "1", "la\n'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--scale", "1-5"),
+        ("--pairwise",),
+        ("--label-run", "one"),
+        ("--seed", "0"),
+        ("--only-labels",),
+        ("--annotator", "ann"),
+        ("--label", "labels.jsonl", "--annotator", "a\x1b"),
+        ("--label", "labels.jsonl", "--labels", "0"),
+    ],
+)
+def test_options_of_labelling_are_checked(folder: Path, tmp_path: Path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["view", str(folder), *arguments])
+    assert result.exit_code == 2, result.output
+    assert arguments[-2 if len(arguments) > 1 else 0].removesuffix("s") in result.output
+    assert not (tmp_path / "labels.jsonl").exists()
+
+
 def test_help_shows_the_options():
     output = CliRunner().invoke(cli, ["view", "--help"]).output
-    for option in ("[DIR]", "--port", "--host", "--open"):
+    for option in ("[DIR]", "--port", "--host", "--open", "--label", "--pairwise", "--scale", "--plan"):
         assert option in output

@@ -138,7 +138,6 @@ COMMANDS = (
         for file in ("OUT/labels.jsonl", "OUT/evil-labels.jsonl")
         for command in (
             ("agree", file, "--resamples", "20"),
-            ("agree", file, "--resamples", "20", "--format", "json"),
             ("judge", "calibrate", "OUT/runs/a", "--human", file, "--metric", "rouge_l"),
             ("judge", "calibrate", "OUT/runs/a", "OUT/runs/b", "--human", file, "--metric", "rouge_l"),
             ("meta", "OUT/runs/a", "--human", file, "--metrics", "rouge_l"),

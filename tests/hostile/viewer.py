@@ -64,8 +64,9 @@ CODE = ("Parser Error", "Binder Error", "Catalog Error", "Conversion Error", "Tr
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 ROUTES = (
     *("/run/", "/samples/", "/sample/", "/media/", "/progress/", "/export/run.json/", "/export/samples.csv/"),
-    *("/histograms/", "/slices/", "/spread/", "/report/"),
+    *("/histograms/", "/slices/", "/spread/", "/report/", "/scatter/"),
 )
+COPIES = "run=hostile&run=hostile%20copy"
 STEPS = (
     "..",
     "%2e%2e",
@@ -91,6 +92,7 @@ def site() -> tuple[TestClient, Path]:
         folder.mkdir(parents=True)
         make_runs(folder)
         hostile_run(folder / "hostile")
+        hostile_run(folder / "hostile copy")
         hostile_progress(folder)
         outside = folder.parent / "outside"
         shutil.copytree(folder / "alba", outside)
@@ -143,10 +145,19 @@ def attack_filters(random: Random, folder: Path) -> str | None:
             f"offset={name}",
             f"sort=rouge_l&desc={name}",
             f"row={name}",
+            f"number={name}",
+            f"outcome={name}&number=bleu",
+            f"min.a.{name}=0&max.b.rouge_l=1",
+            f"min.d={name}",
+            f"x={name}&y=rouge_l",
+            f"x=rouge_l&y=bleu&x0=0&y1={name}",
+            f"q={name}&x=rouge_l&x0=0",
         )
     )
-    route = random.choice(("/samples/alba", "/sample/alba", "/export/samples.csv/alba", "/pairs", "/", "/spread/alba"))
-    both = "run=alba&run=boreas&" if route == "/pairs" else ""
+    of_run = ("/samples/alba", "/sample/alba", "/export/samples.csv/alba", "/", "/spread/alba", "/scatter/alba")
+    of_two = ("/pairs", "/pairs.csv", "/scatter")
+    route = random.choice((*of_run, *of_two))
+    both = "run=alba&run=boreas&" if route in of_two else ""
     status, _ = request(folder, f"{route}?{both}{parameters}")
     return f"status {status}"
 
@@ -211,7 +222,8 @@ def attack_paths(random: Random, folder: Path) -> str | None:
     query = random.choice(("", "?row=0", "?row=1&which=image", f"?run={quote(path)}&run=alba"))
     status, _ = request(folder, f"{route}{path}{query}")
     if random.random() < 0.3:
-        status, _ = request(folder, f"/compare/numbers?run={path}&run=alba")
+        page = random.choice(("/compare/numbers", "/compare", "/pairs", "/scatter"))
+        status, _ = request(folder, f"{page}?run={path}&run=alba")
     return f"status {status}"
 
 
@@ -238,6 +250,15 @@ def attack_elements(random: Random, folder: Path) -> str | None:
             f"/sample/hostile?row={random.randrange(60)}&q={code}",
             f"/pairs?run=hostile&run={code}",
             f"/compare?run=alba&run={code}",
+            f"/pairs?{COPIES}&number=meteor&q={code}&meta.{code}={code}",
+            f"/pairs?{COPIES}&number={code}&sort={code}",
+            f"/pairs?{COPIES}&min.a.{code}=0&outcome={code}",
+            f"/scatter?{COPIES}&x=meteor&y={code}&x0={code}",
+            f"/scatter?{COPIES}&x=meteor&y=meteor&x0=0.{random.randrange(10)}",
+            f"/scatter/hostile?x={code}",
+            f"/scatter/hostile?x=meteor&y=hidden_metric&q={code}&y1=0.{random.randrange(10)}",
+            f"/compare?{COPIES}",
+            f"/compare?run={code}",
             "/run/hostile",
             f"/samples/hostile?offset={random.randrange(60)}",
         )
@@ -276,7 +297,8 @@ def attack_cells(random: Random, folder: Path) -> str | None:
             f"/runs.csv?metric={code}",
             "/runs.csv",
             "/compare/numbers.csv?run=alba&run=boreas",
-            f"/pairs.csv?run=alba&run=boreas&metric={random.choice(('rouge_l', 'bleu', 'cider_d'))}",
+            f"/pairs.csv?{COPIES}&number=meteor",
+            f"/pairs.csv?run=alba&run=boreas&number={random.choice(('rouge_l', 'bleu', 'cider_d'))}",
         )
     )
     status, body = request(folder, address)

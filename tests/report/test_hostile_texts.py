@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from starlette.testclient import TestClient
 
+from multimodal_eval.analysis.compare import MetricComparison
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import report_html
 from multimodal_eval.report.plain_text import LONGEST, visible
-from multimodal_eval.report.viewer.app import ASSETS
+from multimodal_eval.report.viewer.app import ASSETS, create_app
+from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.evaluate import evaluate
 from tests.report.hostile import (
     ALL,
@@ -23,7 +27,7 @@ from tests.report.hostile import (
     hostile_run,
     hostile_sensitivity,
 )
-from tests.report.viewer.viewed import client
+from tests.report.viewer.viewed import HOST, PORT, client
 from tests.report.visits import DESKTOP, PHONE, served
 
 HARMLESS = """() => ({
@@ -90,7 +94,7 @@ def test_no_text_of_two_runs_becomes_an_element(tmp_path, theme):
     )
     elements = Elements(page)
     assert elements.tags <= OF_REPORTS
-    assert (_not_embedded(elements.bad), elements.scripts) == ([], 1 if theme == "screen" else 0)
+    assert (_not_embedded(elements.bad), len(elements.scripts)) == ([], 1 if theme == "screen" else 0)
     for shown in ("runs side by side", "The judges side by side", "Results of the harness beside"):
         assert shown in page
 
@@ -115,7 +119,7 @@ def test_no_name_of_a_score_of_a_harness_becomes_an_element(tmp_path):
     page = report_html([run], [ALL], version="1", per_group=1)
     elements = Elements(page)
     assert elements.tags <= OF_REPORTS
-    assert (_not_embedded(elements.bad), elements.scripts) == ([], 1)
+    assert (_not_embedded(elements.bad), len(elements.scripts)) == ([], 1)
     assert page.count("Ours − harness") == 1
     assert "lm-eval.&lt;script&gt;" in page
 
@@ -137,8 +141,8 @@ def as_shown(text: str) -> str:
 TAGS = set(
     "html head meta title link script body a header div nav span button main h1 h2 h3 p br form label input select "
     "option datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption "
-    "dl dt dd ul ol li section mark bdi code strong svg line rect circle path text progress noscript dialog "
-    "kbd wbr".split()
+    "dl dt dd ul ol li section mark bdi code strong svg line rect circle path text progress noscript dialog kbd "
+    "wbr".split()
 )
 OF_REPORTS = TAGS | {"style", "footer", "section", "article", "path", "h4", "pre", "small"}
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -195,7 +199,9 @@ def addresses() -> list[str]:
     pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
     pages += ["/samples/hostile?view=gallery", f"/samples/{evil}?view=gallery&sort=meteor&min.meteor=0.1"]
     pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))]
-    for code in (quote(text[:400], safe="") for text in TEXTS[:6]):
+    pages += comparing(evil)
+    for code in (quote(text[:400], safe="") for text in TEXTS[::5]):
+        pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
         pages += [
             f"/samples/hostile?min.{code}=0",
             f"/samples/hostile?view={code}",
@@ -204,11 +210,54 @@ def addresses() -> list[str]:
     for text in (text[:400] for text in TEXTS):
         code = quote(text, safe="")
         pages += [f"/samples/hostile?q={code}&meta={code}&value=x"]
-        pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
         pages += [f"/run/{quote(text, safe='')}", f"/?q={quote(text)}"]
         pages += [f"/?metric={quote(text)}&task={quote(text)}&state={quote(text)}", f"/?sort=score.{quote(text)}"]
         pages += [f"/{route}/{quote(text, safe='')}" for route in ("histograms", "slices", "report")]
+    return pages + [compared_by(number, evil) for number in range(len(TEXTS))]
+
+
+def compared_by(number: int, evil: str) -> str:
+    """One of the addresses that compare runs, with a text as a parameter: the files of this run are large and slow."""
+    code, both = quote(TEXTS[number][:400], safe=""), f"run=hostile&run={evil}"
+    names = ("q", "number", "outcome", "sort", "status", "meta.dialogue_type", "min.d")
+    pages = [f"/pairs?{both}&{name}={code}" for name in names]
+    pages += [f"/pairs?{both}&min.a.{code}=0", f"/pairs?{both}&q=a&meta.{code}={code}", f"/pairs?run={code}"]
+    pages += [f"/scatter?{both}&x={code}", f"/scatter/hostile?y={code}&x0={code}", f"/scatter/{code}"]
+    pages += [f"/scatter/hostile?q={code}&x=meteor&x0=0", f"/compare?run={code}", f"/compare?run=hostile&run={code}"]
+    return pages[number % len(pages)]
+
+
+def comparing(evil: str) -> list[str]:
+    """The pages of two runs. Their names, the ids, the texts and the names of metrics and metadata are hostile."""
+    both = f"run=hostile&run={evil}"
+    pages = ["/compare", f"/compare?run={evil}", f"/compare?{both}", f"/compare/numbers?{both}", "/pairs", "/scatter"]
+    pages += [f"/pairs?{both}&number=meteor&{query}" for query in ("sort=a", "status=error", "outcome=tie", "min.d=0")]
+    pages += ["/scatter/hostile", f"/scatter/{evil}?x=meteor&y=hidden_metric&x0=0.1&y1=0.9"]
+    pages += [f"/scatter?{both}&x=meteor&y=meteor&x0=0&y0=0", f"/scatter?{both}&x=meteor&y=hidden_metric"]
     return pages
+
+
+def test_a_comparison_of_hostile_names_has_no_element_of_theirs(hostile):
+    """The run folders cannot be compared, so the comparison itself is hostile too."""
+    comparison = hostile_comparison()
+    metrics = tuple(_between(metric) for metric in comparison.numbers)
+    made = replace(comparison, runs=("hostile", EVIL), numbers=metrics)
+    app = create_app(hostile, compare=lambda runs: made, accepts_host=host_check("127.0.0.1", PORT))
+    browser = TestClient(app, base_url=f"http://{HOST}")
+    address = f"run=hostile&run={quote(EVIL, safe='/')}"
+    for path in (f"/compare?{address}", f"/compare/numbers?{address}"):
+        response = browser.get(path)
+        assert response.status_code == 200
+        elements = Elements(response.text)
+        assert elements.tags <= TAGS, elements.tags - TAGS
+        assert (elements.bad, elements.strange_scripts) == ([], [])
+        assert response.text.count('class="forest-mark') == len(PAYLOADS)
+
+
+def _between(metric: MetricComparison) -> MetricComparison:
+    """The comparison of the two runs that exist, with a verdict that is a hostile text."""
+    systems = tuple(replace(metric.systems[0], name=name) for name in ("hostile", EVIL))
+    return replace(metric, systems=systems, pairs=(replace(metric.pairs[0], first="hostile", second=EVIL),))
 
 
 def test_no_text_becomes_an_element(hostile):
@@ -234,7 +283,7 @@ def test_no_text_becomes_an_element_of_a_fragment(hostile):
         assert response.status_code == 200, address
         elements = Elements(response.text)
         assert elements.tags <= TAGS, (address, elements.tags - TAGS)
-        assert (elements.bad, elements.scripts) == ([], 0), address
+        assert (elements.bad, elements.scripts) == ([], []), address
 
 
 def test_no_text_is_executed_in_the_viewer(visit, hostile):
@@ -256,6 +305,10 @@ def test_no_text_is_executed_in_the_viewer(visit, hostile):
             f"/sample/hostile?row={PAYLOADS.index(ALL)}",
             f"/pairs?run=hostile&run={evil}",
             f"/compare?run=hostile&run={evil}",
+            "/compare",
+            f"/pairs?run=hostile&run={evil}&number=meteor&sort=a&desc=1",
+            f"/scatter/{evil}?x=meteor&y=hidden_metric&x0=0",
+            f"/scatter?run=hostile&run={evil}&x=meteor&y=meteor&x0=0",
         ):
             seen.go(address + path, until="networkidle")
             assert seen.page.evaluate("window.__pwned") is None, path

@@ -191,13 +191,14 @@ def test_whether_the_process_works_on():
         b'{"stage": "scoring"}',
         b"\xff\xfe",
         b'{"stage": 1, "done": 1, "started": 0, "host": "h", "pid": 1}',
-        msgspec.json.encode(a_record(done=-5)),
-        msgspec.json.encode(a_record(total=1 << 60)),
-        msgspec.json.encode(a_record(started=1e300)),
-        msgspec.json.encode(a_record(advanced=-1.0)),
+        msgspec.json.encode(a_record(done=-5, pid=1)),
+        msgspec.json.encode(a_record(total=1 << 60, pid=1)),
+        msgspec.json.encode(a_record(started=1e300, pid=1)),
+        msgspec.json.encode(a_record(advanced=-1.0, pid=1)),
         msgspec.json.encode(a_record(notes=["x" * (progress_file._LARGEST + 1)])),
         b"[" * 100_000,
     ],
+    ids=lambda content: content[:40].decode("latin-1"),  # the same in all processes of pytest
 )
 def test_a_record_that_is_not_ours_is_ignored(folder: RunFolder, content: bytes):
     (folder.path / FILE).write_bytes(content)

@@ -98,6 +98,9 @@ def _groups(run: Run, rows: Codes) -> pa.ChunkedArray:
 
 def require_same_signatures(runs: Sequence[Run], names: Sequence[str], metric: str) -> None:
     """Raise an error if the signatures of the metric differ; the message names the difference."""
+    for run, name in zip(runs, names, strict=True):
+        if metric not in run.info.signatures:  # a folder that another program wrote
+            raise ConfigError(f"{metric} cannot be compared: the run {name} has no signature of it")
     first = runs[0].info.signatures[metric]
     if metric == COMPOSITE:  # its signature has only the names of its parts
         for part in first.weights or [str(first.headline)]:

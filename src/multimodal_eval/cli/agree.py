@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from multimodal_eval.data.readers.layouts import Layout
     from multimodal_eval.stats.agreement_report import AgreementReport
 
+_WAYS = (
+    "name the label columns in one of three ways: --annotators 'annotator*' (one column per annotator), "
+    "--annotations COLUMN (all in one column), or --unit, --annotator and --label together (one rating per row)"
+)
+
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
@@ -54,11 +59,17 @@ def agree(data: Path, level: Any, format_: str, **params: Any) -> None:
     if params["gold"] and level not in ("nominal", "ordinal"):
         raise click.UsageError("--gold compares labels and needs --level nominal or ordinal")
 
+    from multimodal_eval.core.errors import InputError
     from multimodal_eval.data.labels.annotations import read_annotations
     from multimodal_eval.stats.agreement_report import Settings, agreement_report
     from multimodal_eval.stats.ratings import Ratings
 
-    read = read_annotations(data, layout, scale=level, order=order, group=params["group"], gold=params["gold"])
+    try:
+        read = read_annotations(data, layout, scale=level, order=order, group=params["group"], gold=params["gold"])
+    except InputError as error:
+        if layout is None and [problem.code for problem in error.problems] == ["EMPTY"]:
+            raise click.UsageError(f"{data} has no column `label` with labels: {_WAYS}") from None
+        raise
     ratings = Ratings(read.codes, read.labels, ordered=level != "nominal")
     settings = Settings(level, weights, read.groups, params["resamples"], params["seed"])
     report = agreement_report(ratings, read.annotators, settings, read.gold)
@@ -80,10 +91,7 @@ def _layout(params: Params) -> Layout | None:
         return Long(params["unit"], params["annotator"], params["label"])
     if not named and not params["unit"]:
         return None
-    raise click.UsageError(
-        "name the label columns in one of three ways: --annotators 'annotator*' (one column per annotator), "
-        "--annotations COLUMN (all in one column), or --unit, --annotator and --label together (one rating per row)"
-    )
+    raise click.UsageError(_WAYS)
 
 
 def _order(text: str | None, level: str) -> list[str] | None:

@@ -81,7 +81,7 @@ def labelling(params: Params) -> LabelOptions | None:
 
     if params["label_file"] is None:
         for name, option in _NAMES.items():
-            if params[name] not in (None, False, ()):
+            if params[name] is not None and params[name] is not False and params[name] != ():
                 raise click.UsageError(f"{option} needs --label FILE")
         return None
     return LabelOptions(

@@ -60,28 +60,33 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
     from multimodal_eval.report.viewer.app import create_app
     from multimodal_eval.report.viewer.guard import host_check
 
-    listening = _listen(host, port)
-    port = listening.getsockname()[1]
-    accepts_host = host_check(host, port)
-    app = create_app(folder, compare=_compared, accepts_host=accepts_host, media_roots=media_roots, label=label)
-    address = f"http://{_shown(host)}:{port}/"
+    with _listen(host, port) as listening:
+        port = listening.getsockname()[1]
+        accepts_host = host_check(host, port)
+        app = create_app(folder, compare=_compared, accepts_host=accepts_host, media_roots=media_roots, label=label)
+        address = f"http://{_shown(host)}:{port}/"
+        _tell(folder, host, address, label)
+        if open_:
+            click.launch(address)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            use_colors=False,
+            server_header=False,
+            lifespan="off",
+            proxy_headers=False,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _tell(folder: Path, host: str, address: str, label: LabelOptions | None) -> None:
+    """Say what is served, and who can do what with it."""
     click.echo(f"{folder} is served at {address}    Stop with Ctrl+C")
     if label is not None:
         click.echo(f"labels are appended to {label.file}: {address}label")
     if host not in ("127.0.0.1", "localhost", "::1"):
         click.echo(f"warning: anyone who reaches this address can {_allowed(label)}", err=True)
-    if open_:
-        click.launch(address)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        use_colors=False,
-        server_header=False,
-        lifespan="off",
-        proxy_headers=False,
-    )
-    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _allowed(label: LabelOptions | None) -> str:

@@ -65,7 +65,7 @@ def matches_of(samples: Sequence[Sample], openings: Openings) -> list[Match]:
     def compare() -> list[Match]:
         answers = [sample.generated_answer or "" for sample in batch]
         references = [sample.reference_texts for sample in batch]
-        return compared_captions(open_parser(), answers, references, openings=openings)
+        return list(compared_captions(open_parser(), answers, references, openings=openings))
 
     return batch.shared(("scene graphs", openings), compare)
 
@@ -88,7 +88,7 @@ def details_of(match: Match) -> dict[str, Any]:
     """The tuples that matched, those that only the answer has, and those that only the references have."""
     groups = {"matched": match.matched, "only_in_answer": match.unmatched, "only_in_references": match.missed}
     named = {
-        f"{kind}_{group}": getattr(tuples, kind)
+        f"{group}_{kind}": getattr(tuples, kind)
         for group, tuples in groups.items()
         for kind in ("objects", "attributes", "relations")
     }

@@ -128,7 +128,7 @@ def _spice_and_spider(
     import numpy as np
 
     matches = compared_captions(open_parser(), candidates, references, threads=threads, are_lines=are_lines)
-    spice = np.array([match.all.f for match in matches], np.float64)
+    spice = np.fromiter((match.all.f for match in matches), np.float64, len(candidates))
     return {"SPICE": spice, "SPIDEr": (spice + cider) / 2}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path

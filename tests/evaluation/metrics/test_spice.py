@@ -59,11 +59,11 @@ def test_values_by_hand(weights):
         {"precision": 3 / 4, "recall": 3 / 6, "object": 1.0, "attribute": 0.0, "relation": 2 / 3, "color": 0, "size": 0}
     )
     assert dog.details == {
-        "objects_matched": ["dog", "sofa"],
-        "relations_matched": ["dog, on, sofa"],
-        "attributes_only_in_answer": ["dog: brown"],
-        "attributes_only_in_references": ["dog: big", "couch: red"],
-        "relations_only_in_references": ["dog, sleep on, couch"],
+        "matched_objects": ["dog", "sofa"],
+        "matched_relations": ["dog, on, sofa"],
+        "only_in_answer_attributes": ["dog: brown"],
+        "only_in_references_attributes": ["dog: big", "couch: red"],
+        "only_in_references_relations": ["dog, sleep on, couch"],
     }
     # bird, (bird, 2) against bird, (bird, 3), wire, (bird, on, wire)
     assert birds.value == pytest.approx(2 * 1 / (2 + 4))

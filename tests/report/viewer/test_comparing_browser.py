@@ -156,7 +156,7 @@ def limits(page: Any) -> list[float | None]:
     ]
 
 
-def box_of(page: Any) -> dict[str, float]:
+def box_of(page: Any) -> Any:
     plot = page.locator("[data-brush2d]")
     plot.scroll_into_view_if_needed()
     return plot.bounding_box()

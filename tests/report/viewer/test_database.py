@@ -76,6 +76,22 @@ PARAMETERS = [
 ]
 
 
+PAIR_PARAMETERS = [
+    "number",
+    "desc",
+    "offset",
+    "sort",
+    "outcome",
+    "status",
+    "q",
+    "in",
+    "meta.language",
+    "min.a.bleu",
+    "max.b.bleu",
+    "min.d",
+]
+
+
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_statements_in_parameters_are_values_or_errors(browser: TestClient, statement: str):
     """They never cause a server error, and a search treats them as plain text."""
@@ -90,7 +106,11 @@ def test_statements_in_parameters_are_values_or_errors(browser: TestClient, stat
     addresses += [f"/sample/alba?row=0&{name}={text}" for name in PARAMETERS if name != "row"]
     addresses += [f"/sample/alba?row={text}", f"/media/alba?row={text}", f"/media/alba?row=0&kind={text}"]
     addresses += [f"/?{name}={text}" for name in ("q", "task", "state", "sort", "desc")]
-    addresses += [f"/pairs?run=alba&run=boreas&{name}={text}" for name in ("number", "desc", "offset")]
+    addresses += [f"/pairs?run=alba&run=boreas&{name}={text}" for name in PAIR_PARAMETERS]
+    addresses += [f"/pairs.csv?run=alba&run=boreas&{name}={text}" for name in ("q", "outcome", "min.a.bleu", "sort")]
+    addresses += [f"/scatter?run=alba&run=boreas&{name}={text}" for name in ("x", "y", "x0", "y1", "q", "outcome")]
+    addresses += [f"/scatter/alba?{name}={text}" for name in ("x", "y", "x0", "y1", "q", "meta.language", "min.bleu")]
+    addresses += [f"/pairs?run=alba&run=boreas&min.{side}.{text}=0" for side in "abd"]
     addresses += [f"/export/samples.csv/alba?sort={text}", f"/export/run.csv/alba?table={text}", f"/runs.{text}"]
     for address in addresses:
         response = browser.get(address)

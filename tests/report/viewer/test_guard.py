@@ -36,6 +36,8 @@ def pages(name: str) -> list[str]:
         f"/compare?run={name}&run=alba",
         f"/compare/numbers?run={name}&run=alba",
         f"/pairs?run={name}&run=alba",
+        f"/scatter?run={name}&run=alba",
+        f"/scatter/{name}",
     ]
 
 

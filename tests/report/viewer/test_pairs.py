@@ -99,7 +99,7 @@ def test_pairs_are_searched_and_filtered(browser: TestClient, pairs, query: str,
     assert {row["id"] for row in json.loads(page(browser, f"/pairs.json?{address}"))} == expected
 
 
-KEYS: dict[str, Callable[[dict[str, Any]], float | None]] = {
+KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "difference": lambda pair: pair["d"],
     "change": lambda pair: None if pair["d"] is None else abs(pair["d"]),
     "a": lambda pair: pair["a"],

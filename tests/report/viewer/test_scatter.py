@@ -40,7 +40,7 @@ def page(browser: TestClient, address: str) -> str:
     return answer.text
 
 
-def rows(browser: TestClient, run: str) -> list[dict[str, Any]]:
+def rows(browser: TestClient, run: str) -> Any:
     return json.loads(page(browser, f"/export/samples.json/{run}"))
 
 

@@ -13,6 +13,7 @@ from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.store import folder_of
 from multimodal_eval.text.parsing.parser import MOST_WORDS, RESOURCE, CaptionParser, open_parser
+from multimodal_eval.text.parsing.stand_ins import stand_ins
 from multimodal_eval.text.parsing.weights import read_parser
 from multimodal_eval.text.parsing.word_features import word_features
 from tests.text.parsing.captions import CAPTIONS
@@ -67,6 +68,20 @@ def test_threads_change_nothing(tiny, threads):
 def test_a_caption_is_parsed_as_if_it_were_alone(tiny):
     together = parsed_once(tiny, TOKENS)
     assert [parsed_once(tiny, [tokens])[0] for tokens in TOKENS] == together
+
+
+def test_captions_with_mistaken_words_are_parsed_again_with_common_ones(tiny):
+    captions = [[noun, "dog", "on", "a", noun] for noun in ("hydrant", "skateboarder", "racquets", "frisbee", "oven")]
+    parser = CaptionParser(tiny)
+    changed = 0
+    for tokens, sentence in zip(captions, parser.parse(captions), strict=True):
+        others = stand_ins(parser._parse_once([tokens], [tokens], 1)[0])
+        replaced = [others.get(index, word) for index, word in enumerate(tokens)]
+        (expected,) = parsed_once(tiny, [replaced])
+        assert [[word.tag, word.head.index, word.label] for word in sentence] == expected
+        assert [word.text for word in sentence] == tokens
+        changed += parsed_once(tiny, [tokens])[0] != expected
+    assert changed
 
 
 def test_no_captions_and_empty_captions(tiny):

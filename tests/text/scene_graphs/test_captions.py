@@ -33,7 +33,7 @@ def test_matches_by_hand(weights):
 
 def test_neither_threads_nor_blocks_change_a_match(weights, monkeypatch):
     parser = open_parser()
-    whole = compared_captions(parser, CANDIDATES * 3, REFERENCES * 3)
-    assert compared_captions(parser, CANDIDATES * 3, REFERENCES * 3, threads=3) == whole
+    whole = list(compared_captions(parser, CANDIDATES * 3, REFERENCES * 3))
+    assert list(compared_captions(parser, CANDIDATES * 3, REFERENCES * 3, threads=3)) == whole
     monkeypatch.setattr(captions, "IMAGES_AT_ONCE", 5)
-    assert compared_captions(parser, CANDIDATES * 3, REFERENCES * 3) == whole
+    assert list(compared_captions(parser, CANDIDATES * 3, REFERENCES * 3)) == whole

@@ -36,6 +36,13 @@ def test_other_gerunds_lose_their_subject_if_they_have_an_object():
     assert tuples(PAINTING) == ({"man", "wall", "room"}, set(), set())
 
 
+def test_the_first_phrase_after_a_lost_object_is_lost_too():
+    flying = "man/NN/ROOT/0 flying/VBG/acl/1 a/DT/det/4 kite/NN/dobj/2 in/IN/prep/4 the/DT/det/7 sky/NN/pobj/5"
+    assert tuples(flying) == ({"man", "kite", "sky"}, set(), set())
+    game = "boys/NNS/ROOT/0 playing/VBG/acl/1 a/DT/det/4 game/NN/dobj/2 of/IN/prep/4 chess/NN/pobj/5"
+    assert tuples(game)[2] == {("game", "of", "chess")}
+
+
 def test_after_a_bare_noun_the_first_phrase_is_lost_and_the_second_belongs_to_the_nearest_noun():
     assert tuples(BARE) == ({"man", "log", "fire"}, set(), {("log", "near", "fire")})
 
@@ -44,6 +51,19 @@ def test_a_bare_gerund_is_a_noun_only_with_an_object_and_one_phrase():
     assert opening_of(parsed(HOLDING)).reading == "lost"
     assert opening_of(parsed(HOLDING_IN)).reading == "noun"
     assert tuples(HOLDING_IN) == ({"holding", "kite", "park"}, {("holding", "girl")}, {("kite", "in", "park")})
+
+
+def test_two_colours_before_a_bare_noun():
+    # the first colour is lost, and "on top of" is one relation, as if there were a verb
+    cat = (
+        "black/JJ/amod/4 and/CC/cc/1 white/JJ/conj/1 cat/NN/ROOT/0 sitting/VBG/acl/4 on/IN/prep/5 top/NN/pobj/6 "
+        "of/IN/prep/7 a/DT/det/10 box/NN/pobj/8"
+    )
+    assert tuples(cat) == (
+        {"sitting", "top", "box"},
+        {("sitting", "white"), ("sitting", "cat")},
+        {("sitting", "on top of", "box")},
+    )
 
 
 def test_stop_is_an_order():

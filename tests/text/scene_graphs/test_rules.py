@@ -79,6 +79,12 @@ CASES = {
         [],
         [("tent", "next to", "lake")],
     ),
+    # a horse grazes next to a fence: not an attribute
+    "a/DT/det/2 horse/NN/nsubj/3 grazes/VBZ/ROOT/0 next/RB/advmod/3 to/IN/prep/4 a/DT/det/7 fence/NN/pobj/5": (
+        ["horse", "fence"],
+        [],
+        [("horse", "graze next to", "fence")],
+    ),
     # a couple of birds on a wire: "couple of" counts the birds
     "a/DT/det/2 couple/NN/ROOT/0 of/IN/prep/2 birds/NNS/pobj/3 on/IN/prep/4 a/DT/det/7 wire/NN/pobj/5": (
         ["couple", "bird", "wire"],
@@ -90,6 +96,13 @@ CASES = {
         ["group", "people", "bicycle"],
         [],
         [("group", "of", "people"), ("people", "ride", "bicycle")],
+    ),
+    # a herd of cows grazing near a river: the same, if the parser takes the herd for the subject
+    "a/DT/det/2 herd/NN/nsubj/5 of/IN/prep/2 cows/NNS/pobj/3 grazing/VBG/ROOT/0 near/IN/prep/5 a/DT/det/8 "
+    "river/NN/pobj/6": (
+        ["herd", "cow", "river"],
+        [],
+        [("herd", "of", "cow"), ("cow", "graze near", "river")],
     ),
     # a horse that is behind a fence: of a relative clause, only "in front of" and "on top of" are relations
     "a/DT/det/2 horse/NN/ROOT/0 that/WDT/nsubj/4 stands/VBZ/relcl/2 behind/IN/prep/4 a/DT/det/7 fence/NN/pobj/5": (
@@ -106,7 +119,7 @@ CASES = {
         [("boy", "kick")],
         [("boy", "throw", "ball")],
     ),
-    # this is a castle: a pronoun that refers to nothing is no object
+    # this is a castle: a pronoun that refers to nothing is not an object
     "this/DT/nsubj/2 is/VBZ/ROOT/0 a/DT/det/4 castle/NN/attr/2": (["castle"], [], []),
     # the animal is a fox
     "the/DT/det/2 animal/NN/nsubj/3 is/VBZ/ROOT/0 a/DT/det/5 fox/NN/attr/3": (

@@ -19,8 +19,8 @@ _TAKEN_FOR_OTHERS = ("JJ", "VB", "RB")
 
 def stand_ins(sentence: Sentence) -> dict[int, str]:
     """The indices of words that must be something else than their tag says, with common words of that kind."""
-    found = {word.index: _stand_in(word, sentence) for word in sentence}
-    return {index: other for index, other in found.items() if other is not None}
+    by_index = {word.index: _stand_in(word, sentence) for word in sentence}
+    return {index: other for index, other in by_index.items() if other is not None}
 
 
 def _stand_in(word: Word, sentence: Sentence) -> str | None:

@@ -119,8 +119,8 @@ def _step_names(moves: Path) -> list[tuple[int, str]]:
 
 
 def _step(move: int, label: str, numbers: Mapping[str, int]) -> tuple[int, int, int]:
-    own, _, lifted = label.partition(_LIFTED)
-    return move, numbers[own], numbers[lifted] if lifted else -1
+    plain, _, lifted = label.partition(_LIFTED)
+    return move, numbers[plain], numbers[lifted] if lifted else -1
 
 
 def _norms(path: Path) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from multimodal_eval._native import tokenize
 from multimodal_eval.text.parsing.parser import CaptionParser
@@ -25,21 +25,19 @@ def compared_captions(
     openings: Openings = "original",
     threads: int = 1,
     are_lines: bool = False,
-) -> list[Match]:
+) -> Iterator[Match]:
     """Each candidate compared with its references. With `are_lines`, tokens depend on the next caption, as in Java."""
     counts = [len(texts) for texts in references]
     all_candidates = _tokens(candidates, are_lines)
     all_references = _tokens([text for texts in references for text in texts], are_lines)
-    matches: list[Match] = []
     start = 0
     for first in range(0, len(all_candidates), IMAGES_AT_ONCE):
         block = counts[first : first + IMAGES_AT_ONCE]
         end = start + sum(block)
-        matches += _compared(
+        yield from _compared(
             parser, all_candidates[first : first + IMAGES_AT_ONCE], all_references[start:end], block, openings, threads
         )
         start = end
-    return matches
 
 
 def caption_graphs(
@@ -64,12 +62,10 @@ def _compared(
     counts: list[int],
     openings: Openings,
     threads: int,
-) -> list[Match]:
+) -> Iterator[Match]:
     graphs = caption_graphs(parser, [*candidates, *references], openings, threads)
-    matches = []
     start = 0
     for tokens, count in zip(candidates, counts, strict=True):
         reference = merged(graphs[other] for other in references[start : start + count])
-        matches.append(compare(merged([graphs[tokens]]), reference))
+        yield compare(merged([graphs[tokens]]), reference)
         start += count
-    return matches

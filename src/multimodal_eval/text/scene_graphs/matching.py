@@ -68,25 +68,25 @@ class Match:
 
 def compare(candidate: SceneGraph, references: SceneGraph) -> Match:
     """Compare two merged graphs."""
-    found = SceneGraph(
+    matched = SceneGraph(
         tuple(name for name in candidate.objects if any(is_same_object(name, other) for other in references.objects)),
         tuple(pair for pair in candidate.attributes if _has_attribute(references, pair)),
         tuple(triple for triple in candidate.relations if _has_relation(references, triple)),
     )
     by_category = {
-        category: Counts(*(_size(graph, category) for graph in (found, candidate, references)))
+        category: Counts(*(_size(graph, category) for graph in (matched, candidate, references)))
         for category in CATEGORIES
     }
     missed = SceneGraph(
-        tuple(name for name in references.objects if not any(is_same_object(name, other) for other in found.objects)),
-        tuple(pair for pair in references.attributes if not _has_attribute(found, pair)),
-        tuple(triple for triple in references.relations if not _has_relation(found, triple)),
+        tuple(name for name in references.objects if not any(is_same_object(name, other) for other in matched.objects)),
+        tuple(pair for pair in references.attributes if not _has_attribute(matched, pair)),
+        tuple(triple for triple in references.relations if not _has_relation(matched, triple)),
     )
     return Match(
-        Counts(len(found), len(candidate), len(references)),
+        Counts(len(matched), len(candidate), len(references)),
         by_category,
-        _tuples(found),
-        _tuples(_without(candidate, found)),
+        _tuples(matched),
+        _tuples(_without(candidate, matched)),
         _tuples(missed),
     )
 
@@ -119,16 +119,16 @@ def _has_relation(graph: SceneGraph, triple: Relation) -> bool:
     )
 
 
-def _without(graph: SceneGraph, found: SceneGraph) -> SceneGraph:
+def _without(graph: SceneGraph, matched: SceneGraph) -> SceneGraph:
     return SceneGraph(
-        _others(graph.objects, found.objects),
-        _others(graph.attributes, found.attributes),
-        _others(graph.relations, found.relations),
+        _others(graph.objects, matched.objects),
+        _others(graph.attributes, matched.attributes),
+        _others(graph.relations, matched.relations),
     )
 
 
-def _others(values: Iterable[T], found: Iterable[T]) -> tuple[T, ...]:
-    known = set(found)
+def _others(values: Iterable[T], matched: Iterable[T]) -> tuple[T, ...]:
+    known = set(matched)
     return tuple(value for value in values if value not in known)
 
 

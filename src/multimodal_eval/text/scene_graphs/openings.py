@@ -96,5 +96,5 @@ def _bare_reading(sentence: Sentence, gerund: Word) -> Reading:
 
 def _phrases(gerund: Word) -> list[Word]:
     """The prepositions after the gerund and after its objects."""
-    own = list(gerund.labelled("prep"))
-    return own + [preposition for target in gerund.labelled("dobj") for preposition in target.labelled("prep")]
+    after_gerund = list(gerund.labelled("prep"))
+    return after_gerund + [preposition for target in gerund.labelled("dobj") for preposition in target.labelled("prep")]

@@ -78,8 +78,8 @@ class CaptionReading:
 
     def named_by(self, word: Word) -> list[Word]:
         """The objects that a word and those coordinated with it name."""
-        found = (self.resolved(other) for other in word.with_conjuncts())
-        return [other for other in found if other is not None]
+        resolved = (self.resolved(other) for other in word.with_conjuncts())
+        return [other for other in resolved if other is not None]
 
     def phrases(self, head: Word) -> Iterator[Phrase]:
         """The prepositional phrases of a word."""

@@ -17,7 +17,7 @@ _RELATIVE = ("WDT", "WP")
 _BELOW_A_VERB = ("conj", "advcl", "xcomp", "ccomp")
 _COMPLEMENTS = ("prep", "dobj", "attr", "acomp")
 
-# passive: its phrases are no relations. relative ("that is …"): only "in front of" and "on top of" are.
+# passive: its phrases are not relations. relative ("that is …"): only "in front of" and "on top of" are.
 # gerund: of the caption's first noun; only its first phrase is a relation.
 Kind = Literal["active", "passive", "relative", "gerund"]
 

@@ -82,11 +82,11 @@ class Annotator:
         self.open("/label/next")
         return self.address != "/label"
 
-    def send(self, **fields: str) -> None:
+    def send(self, **fields: Any) -> None:
         """Send the form of the open item."""
         name = re.search(r'name="annotator" value="([^"]*)"', self.text)
         assert name is not None
-        answer = self.post(self.address, annotator=unescape(name[1]), **fields)
+        answer = self.post(self.address, None, annotator=unescape(name[1]), **fields)
         assert answer.status_code == 303, answer.text
 
     def undo(self) -> None:
