@@ -249,7 +249,7 @@ class ViewedRun:
         return progress_of(self)
 
     def recorded_progress(self) -> ProgressRecord | None:
-        """What the process that works on the run has recorded; `RunsFolder.open` has refused links out of the folder."""
+        """What the process that works on the run has recorded; `RunsFolder.open` refuses links out of the folder."""
         return read_progress(self.folder)
 
     def counted(self, *, with_journal: bool = True) -> Counted:
