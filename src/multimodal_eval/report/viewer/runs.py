@@ -24,7 +24,6 @@ from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.folders import run_folders
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, part_name
-from multimodal_eval.data.runs.progress_file import FILE as PROGRESS
 from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import is_content
@@ -250,8 +249,7 @@ class ViewedRun:
         return progress_of(self)
 
     def recorded_progress(self) -> ProgressRecord | None:
-        """What the process that works on the run has recorded."""
-        self._refuse_outside(self.folder.path / PROGRESS)
+        """What the process that works on the run has recorded; `RunsFolder.open` refuses links out of the folder."""
         return read_progress(self.folder)
 
     def counted(self, *, with_journal: bool = True) -> Counted:
