@@ -37,22 +37,25 @@ def preview(pairs: PairStore, first: ViewedRun, second: ViewedRun) -> list[Previ
     metrics = [name for name in shared_metrics((first, second)) if name in first.metrics and name in second.metrics]
     if not metrics:
         return []
-    columns = [column for name in metrics for column in _columns(name, lower=is_lower_better(first, name))]
     with pairs.store.database.session() as session:
         source = pairs.joined(session, first, second)
-        values = session.execute(f"select {', '.join(columns)} from {source.text}", source.values).fetchone()
-    size = len(columns) // len(metrics)
-    rows = [PreviewRow(name, *values[size * at : size * (at + 1)]) for at, name in enumerate(metrics)]
-    return [row for row in rows if row.scored]
+        scores = ", ".join(_scores(number, name) for number, name in enumerate(metrics))
+        sums = ", ".join(_sums(number, lower=is_lower_better(first, name)) for number, name in enumerate(metrics))
+        values = session.execute(f"select {sums} from (select {scores} from {source.text})", source.values).fetchone()
+    return [_row(name, *values[5 * at : 5 * (at + 1)]) for at, name in enumerate(metrics) if values[5 * at]]
 
 
-def _columns(metric: str, *, lower: bool) -> list[str]:
+def _scores(number: int, metric: str) -> str:
+    """The first score and the difference; the difference is null if a score is missing or not finite."""
     x, y = (f"{side}.{quoted(metric)}" for side in "lr")
-    both = f"isfinite({x}) and isfinite({y})"
-    better, worse = ("<", ">") if lower else (">", "<")
-    return [
-        f"count(*) filter ({both})",
-        f"avg({x}) filter ({both})",
-        f"avg({y}) filter ({both})",
-        *(f"count(*) filter ({both} and {y} {sign} {x})" for sign in (better, "=", worse)),
-    ]
+    return f"{x} as x{number}, case when isfinite({y} - {x}) then {y} - {x} end as d{number}"
+
+
+def _sums(number: int, *, lower: bool) -> str:
+    x, d = f"x{number}", f"d{number}"
+    wins = f"count(*) filter ({d} {'<' if lower else '>'} 0)"
+    return f"count({d}), avg({x}) filter ({d} is not null), avg({d}), {wins}, count(*) filter ({d} = 0)"
+
+
+def _row(metric: str, scored: int, first: float, difference: float, wins: int, ties: int) -> PreviewRow:
+    return PreviewRow(metric, scored, first, first + difference, wins, ties, scored - wins - ties)
