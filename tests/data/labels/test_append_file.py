@@ -152,6 +152,11 @@ def test_links_and_special_files_are_not_written(tmp_path: Path):
         AppendFile(path).append(b"{}")
     with pytest.raises(ConfigError, match="is a link"):
         refuse_unsuitable(path)
+    dangling = tmp_path / "dangling.jsonl"
+    dangling.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotSavedError, match="symbolic links"):
+        AppendFile(dangling).append(b"{}")
+    assert not (tmp_path / "elsewhere").exists()
     with pytest.raises(NotSavedError, match="not a plain file"):
         AppendFile(Path("/dev/null")).append(b"{}")
     assert secret.read_text() == "x\n"
