@@ -18,7 +18,7 @@ __all__ = ["Theme", "asset", "icon", "policy", "render"]
 _HERE = Path(__file__).parent
 _SCRIPTS = ("report.js",)
 _STYLES = ("tokens.css", "style.css", "report.css")
-_PAPER = "paper.css"
+_PAPER = ("paper.css", "paper_tables.css")
 
 Theme = Literal["screen", "paper"]
 
@@ -51,7 +51,7 @@ def icon() -> str:
 
 
 def _style(theme: Theme) -> str:
-    return "\n".join(map(asset, (*_STYLES, _PAPER) if theme == "paper" else _STYLES))
+    return "\n".join(map(asset, (*_STYLES, *_PAPER) if theme == "paper" else _STYLES))
 
 
 def _scripts(theme: Theme) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from multimodal_eval.report.charts.labels import label
 
-__all__ = ["Tone", "Verdict", "counted", "listed", "share", "with_p"]
+__all__ = ["Tone", "Verdict", "counted", "listed", "share"]
 
 Tone = Literal["", "good", "bad", "warning"]
 _SHOWN = 4  # names in a list
@@ -40,8 +40,3 @@ def share(value: float) -> str:
     """A share in percent. Not 100 % or 0 % unless it is exactly that."""
     percent = min(max(100 * value, 0.1), 99.9) if 0 < value < 1 else 100 * value
     return f"{percent:.1f} %" if 0 < value < 1 else f"{percent:.0f} %"
-
-
-def with_p(text: str, p: str) -> str:
-    """The text with a p-value in brackets, if there is one."""
-    return f"{text} ({p})" if p else text
