@@ -23,5 +23,5 @@ def test_a_larger_score_wins_only_if_higher_is_better(tmp_path, direction, winne
             lambda results: results["metrics"]["rouge_l"].update(direction=direction),
         )
     page = client(tmp_path).get("/pairs?run=alba&run=boreas").text
-    assert f"4 {winner} better" in page
+    assert f'<span class="figures">4</span> {winner} better' in page
     assert ("lower is better" in page) == (direction == "lower")
