@@ -140,7 +140,7 @@ def leaderboard(runs: Path, scratch: Path) -> Path:
     for name, samples in answers.items():
         kept = [{"id": row["id"], "generated_answer": row["generated_answer"] or ""} for row in samples]
         write(submissions / f"{name}.jsonl", kept)
-    metrics = "rouge_l,meteor,cider_d,bleu,chair_s"
+    metrics = "rouge_l,cider_d,bleu,chair_s"
     command = [*MMEVAL, "leaderboard", str(gold), str(submissions), "--metrics", metrics, "--by", "rouge_l"]
     options = ["-o", str(scratch / "board"), "--site", str(site), "--title", "Shapes 2026", "--allow-partial"]
     subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
@@ -153,8 +153,8 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
 
 def start_labelling(page: Page) -> None:
     """Give a name and open the first pair."""
-    page.get_by_label("name").first.fill("ann")
-    page.get_by_role("button").first.click()
+    page.get_by_label("Your name").fill("ann")
+    page.get_by_role("button", name="Start").click()
     page.wait_for_load_state("networkidle")
 
 
