@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from multimodal_eval.report.viewer.run_list import listed
+from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder
 from tests.cli.command_line import mmeval
 
@@ -47,8 +47,8 @@ def test_one_headline_everywhere(folder, options, headline):
     assert f"│ {headline} {value:.4f} " in mmeval("ls", "runs").stdout
     page = (folder / "runs" / "first" / "report.html").read_text()
     assert re.search(rf'<p class="headline">{value:.4f}\s+<small><bdi>{headline}</bdi>', page)
-    (row,) = listed(RunsFolder(folder / "runs"), {}).rows
-    assert (row.metric, row.value) == (headline, value)
+    (row,) = Summaries(RunsFolder(folder / "runs")).all()
+    assert (row.headline, row.scores[headline].value) == (headline, value)
 
 
 def test_a_wrong_headline_is_refused(folder):

@@ -10,6 +10,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.report.content import Content
 from multimodal_eval.report.templating import templates
 
@@ -27,6 +28,7 @@ def render(content: Content, version: str, theme: Theme = "screen") -> str:
     """The page; `version` is the version of the program. The page for paper has no controls and no script."""
     environment = templates(_HERE / "templates")
     environment.filters["heat"] = _heat
+    environment.globals["decided"] = DECIDED
     is_paper = theme == "paper"
     return environment.get_template("report.html.j2").render(
         content=content,
