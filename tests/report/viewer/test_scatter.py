@@ -210,3 +210,13 @@ def test_few_points_are_drawn_and_many_are_counted():
 
 def test_no_points_are_no_plot():
     assert scatter_plot(np.array([]), np.array([]), same_scale=True) is None
+
+
+def test_a_run_and_its_samples_lead_to_the_plot(browser: TestClient):
+    assert 'href="/scatter/alba"' in page(browser, "/run/alba")
+    assert 'href="/compare?run=alba"' in page(browser, "/run/alba")
+    text = page(browser, "/samples/alba?q=red&sort=bleu&offset=0")
+    link = re.search(r'href="(/scatter/alba\?[^"]+)"', text)
+    assert link is not None
+    red = [row for row in rows(browser, "alba") if "red" in (row["generated_answer"] or "") and row["bleu"] is not None]
+    assert len(dots(page(browser, link[1].replace("&amp;", "&")))) == len(red)

@@ -21,6 +21,7 @@ from multimodal_eval.report.viewer.store import Row, Store
 
 # How the second score compares with the first, from the gain: the difference, or its opposite if lower is better.
 _OUTCOME_CONDITIONS = {"first": "g < 0", "tie": "g = 0", "second": "g > 0", "unscored": "g is null"}
+_ANSWER = ("generated_answer", "error")  # the texts that differ between the runs
 _SORT_KEYS = {"difference": "d", "change": "abs(d)", "a": "x", "b": "y"}
 
 
@@ -91,7 +92,7 @@ class PairStore:
     def _with_texts(self, query: PairQuery, pairs: Sequence[tuple[Any, ...]]) -> list[Pair]:
         rows_a, rows_b = [a for a, *_ in pairs], [b for _, b, *_ in pairs]
         left = {row["row"]: row for row in self.store.samples(query.first, rows_a)}
-        right = {row["row"]: row for row in self.store.samples(query.second, rows_b)}
+        right = {row["row"]: row for row in self.store.samples(query.second, rows_b, _ANSWER)}
         return [
             Pair(
                 left[a],

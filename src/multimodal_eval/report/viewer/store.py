@@ -162,15 +162,16 @@ class Store:
             ]
         return matches[0] if len(matches) == 1 else np.intersect1d(matches[0], matches[1], assume_unique=True)
 
-    def samples(self, run: ViewedRun, rows: Sequence[int]) -> list[Row]:
-        """Scores, statuses and texts of the given rows, in this order."""
+    def samples(self, run: ViewedRun, rows: Sequence[int], fields: Sequence[str] | None = None) -> list[Row]:
+        """Scores, statuses and texts of the given rows, in this order; with `fields`, only these texts."""
         if not rows:
             return []
         parts = sorted({run.part_of(row) for row in rows})
         shown = ["row", "id", *run.score_names, *_statuses(run)]
         with self._database.session() as session:
             scores = _by_row(session, _scores(session, run, parts), {name: quoted(name) for name in shown}, rows)
-            texts = _by_row(session, parquet(run.samples(parts).values()), _texts(run), rows)
+            names = {name: text for name, text in _texts(run).items() if fields is None or name in ("row", *fields)}
+            texts = _by_row(session, parquet(run.samples(parts).values()), names, rows)
         return [{**scores[row], **texts[row]} for row in rows]
 
     def sample(self, run: ViewedRun, row: int) -> tuple[Row, Row]:
