@@ -4,7 +4,8 @@
     python bench/viewer.py FOLDER gallery     only the rows whose name contains one of the words
 
 Prints the best, median and worst time in milliseconds of seven HTTP requests of each kind to a server in a separate
-process. The seven differ (another page, metric or word), so that no response comes from a cache.
+process, after both runs are loaded. The seven differ (another page, metric or word), so that no response comes from a
+cache.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from multimodal_eval.data.runs.sample_table import to_table
 from multimodal_eval.data.runs.score_table import key_columns, score_columns
 
 PARTS, PART = 100, 10_000
+LOADING = 8  # seconds in which the viewer loads two runs in the background
 METRICS = ("bleu", "cider", "cider_d", "clip_score", "meteor", "rouge_l", "semantic_similarity", "composite_score")
 WORDS = (
     "a the two red dog cat man woman on in with under grass street ball bus sits runs holds near water old young green "
@@ -205,6 +207,9 @@ def main() -> None:
     words = sys.argv[2:]
     try:
         _wait(port)
+        for name in ("first", "second"):  # loaded, as after the first look at a run
+            _timed(port, f"/samples/{name}")
+        time.sleep(LOADING)
         print(f"{'':36}{'best':>8}{'median':>8}{'worst':>8}  ms")
         for name, addresses in requests().items():
             if words and not any(word in name for word in words):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import to_builtins
 
 from multimodal_eval.core.display import DASH, p_value
@@ -55,9 +55,8 @@ def interval(entry: Any) -> str:
 
 def spans(pieces: list[Span], longest: int | None = None) -> Markup:
     """Marked text, or its first `longest` characters: words that texts share, and words that only this text has."""
-    mark = Markup('<mark class="{}">{}</mark>')
     shown = [
-        mark.format(span.mark, codes_marked(span.text)) if span.mark else codes_marked(span.text)
+        f'<mark class="{escape(span.mark)}">{codes_marked(span.text)}</mark>' if span.mark else codes_marked(span.text)
         for span in (pieces if longest is None else beginning(pieces, longest))
     ]
-    return Markup("<bdi>{}</bdi>").format(Markup("").join(shown))
+    return Markup(f"<bdi>{''.join(shown)}</bdi>")  # `codes_marked` escapes
