@@ -64,7 +64,7 @@ def test_nothing_is_loaded_and_no_attribute_contains_code(page):
 
 def test_assets_can_be_inlined():
     styles = ("tokens.css", "style.css", "report.css", "paper.css", "paper_tables.css")
-    for name in ("report.js", *styles):
+    for name in ("page.js", "report.js", *styles):
         assert "</s" not in asset(name).lower()
         assert "\r" not in asset(name)
     assert not any("url(" in asset(name) or "@import" in asset(name) for name in styles)

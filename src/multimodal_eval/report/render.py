@@ -17,7 +17,7 @@ from multimodal_eval.report.templating import templates
 __all__ = ["Theme", "asset", "icon", "policy", "render"]
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("report.js",)
+_SCRIPTS = ("page.js", "report.js")
 _STYLES = ("tokens.css", "style.css", "report.css")
 _PAPER = ("paper.css", "paper_tables.css")
 
@@ -57,7 +57,7 @@ def _style(theme: Theme) -> str:
 
 
 def _scripts(theme: Theme) -> list[str]:
-    return [] if theme == "paper" else [asset(name) for name in _SCRIPTS]
+    return [] if theme == "paper" else ["\n".join(map(asset, _SCRIPTS))]
 
 
 def policy(theme: Theme = "screen") -> str:

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
 from tests.report.viewer.mixed import mixed_runs
+from tests.report.viewer.test_pages import page
 from tests.report.viewer.viewed import COUNT, client
 
 BOTH = "run=alba&run=boreas"
@@ -29,12 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser(folder: Path) -> TestClient:
     return client(folder)
-
-
-def page(browser: TestClient, address: str) -> str:
-    answer = browser.get(address)
-    assert answer.status_code == 200, answer.text[-2000:]
-    return answer.text
 
 
 def ids(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.report.viewer.scatter_plot import COLUMNS, MOST_POINTS, ROWS, SIDE, scatter_plot
 from tests.report.viewer.mixed import mixed_runs
+from tests.report.viewer.test_pages import page
 from tests.report.viewer.viewed import client
 
 BOTH = "run=alba&run=boreas"
@@ -32,12 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser(folder: Path) -> TestClient:
     return client(folder)
-
-
-def page(browser: TestClient, address: str) -> str:
-    answer = browser.get(address)
-    assert answer.status_code == 200, answer.text[-2000:]
-    return answer.text
 
 
 def rows(browser: TestClient, run: str) -> Any:

@@ -1,39 +1,6 @@
-"use strict";
 // Runs the tabs, the theme button and the selection of charts. Without it, the page still has all content.
 (() => {
-  // Make scrollable tables reachable by keyboard.
-  function reachable() {
-    for (const table of document.querySelectorAll(".scroll")) {
-      const scrolls = table.scrollWidth > table.clientWidth + 1;
-      table.tabIndex = scrolls ? 0 : -1;
-      if (scrolls) {
-        table.setAttribute("role", "region");
-        table.setAttribute("aria-label", table.dataset.label);
-      } else {
-        table.removeAttribute("tabindex");
-        table.removeAttribute("role");
-        table.removeAttribute("aria-label");
-      }
-    }
-  }
-
-  function theme() {
-    const button = document.getElementById("theme");
-    const root = document.documentElement;
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-    const update = () => {
-      button.textContent = isDark() ? "Light" : "Dark";
-      button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
-    };
-    button.hidden = false;
-    button.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      update();
-    });
-    system.addEventListener("change", update);
-    update();
-  }
+  const { reachable } = page;
 
   function tabs() {
     const holder = document.getElementById("sample-tabs");
@@ -89,7 +56,7 @@
     });
   }
 
-  theme();
+  page.theme();
   tabs();
   choice("spread-kind", "[data-spread]", (chart) => chart.dataset.spread);
   choice("slice-metric", "[data-metric]", (chart) => chart.dataset.metric);

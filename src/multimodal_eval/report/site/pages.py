@@ -75,7 +75,7 @@ def _style() -> str:
 
 
 def _script() -> str:
-    return _site_asset("site.js")
+    return "\n".join((asset("page.js"), _site_asset("site.js")))
 
 
 def _policy() -> str:

@@ -1,39 +1,6 @@
-"use strict";
 // Sorts and filters the ranking, and runs the theme button. Without it, the table is in the order of places.
 (() => {
-  const root = document.documentElement;
-
-  function theme() {
-    const button = document.getElementById("theme");
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-    const update = () => {
-      button.textContent = isDark() ? "Light" : "Dark";
-      button.setAttribute("aria-label", `Use ${isDark() ? "light" : "dark"} colours`);
-    };
-    button.hidden = false;
-    button.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      update();
-    });
-    system.addEventListener("change", update);
-    update();
-  }
-
-  // A region that scrolls can be reached by keyboard.
-  function reachable() {
-    for (const holder of document.querySelectorAll(".scroll")) {
-      if (holder.scrollWidth > holder.clientWidth) {
-        holder.tabIndex = 0;
-        holder.setAttribute("role", "region");
-        holder.setAttribute("aria-label", holder.dataset.label);
-      } else {
-        holder.removeAttribute("tabindex");
-        holder.removeAttribute("role");
-        holder.removeAttribute("aria-label");
-      }
-    }
-  }
+  const { reachable } = page;
 
   function ranking() {
     const table = document.getElementById("ranking-table");
@@ -116,7 +83,7 @@
     document.getElementById("tools").hidden = false;
   }
 
-  theme();
+  page.theme();
   ranking();
   reachable();
   addEventListener("resize", reachable);
