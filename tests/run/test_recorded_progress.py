@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from multimodal_eval import evaluate, metric, resume
+from multimodal_eval import Sample, evaluate, metric, resume
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.progress import named, noted
 from multimodal_eval.data.runs import progress_file
@@ -203,3 +203,12 @@ def test_whether_the_process_works_on():
 def test_a_record_that_is_not_ours_is_ignored(folder: RunFolder, content: bytes):
     (folder.path / FILE).write_bytes(content)
     assert read_progress(folder) is None
+
+
+def test_a_finished_run_that_is_resumed_keeps_no_progress_of_a_killed_process(tmp_path):
+    evaluate(
+        [Sample("a", references=["a cat"], generated_answer="a cat")], metrics=["rouge_l"], output=tmp_path / "run"
+    )
+    (tmp_path / "run" / "progress.json").write_bytes(msgspec.json.encode(a_record()))
+    resume(tmp_path / "run")
+    assert not (tmp_path / "run" / "progress.json").exists()

@@ -17,6 +17,7 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_asking, refuse_judging, refuse_requests
 from multimodal_eval.data.runs.own_runs import rewrite
+from multimodal_eval.data.runs.progress_file import is_recorded, remove_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
@@ -141,6 +142,8 @@ def resume(
     info = folder.read_info()
     if info.state == "done" and not any(faults(folder)):
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
+        if is_recorded(folder):  # a process that was killed at its very end leaves its progress
+            remove_progress(folder)
         return Run(location)
     if info.state in ("scoring", "done") and judges_again(folder, info):  # damaged verdicts: before they are removed
         _refuse_foreign_judges(folder, info)

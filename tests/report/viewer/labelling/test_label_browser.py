@@ -188,6 +188,7 @@ def test_everything_works_without_scripts(visit, folder, file):
         page.get_by_role("button", name="Save").click()
         assert page.locator(".run-tag").all_inner_texts() == ["x", "y"]
         page.locator(".run-tag").first.click()
+        page.locator("tr[data-line]").first.wait_for()
         assert page.locator("tr[data-line]").count() == 1
     assert records(file)[0]["label"] == "tie"
     assert len(records(file)) == 4
