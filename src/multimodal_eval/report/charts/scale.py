@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-__all__ = ["Scale", "Tick", "nice_scale", "tick_label"]
+__all__ = ["Scale", "Tick", "nice_scale", "round_step", "tick_label"]
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LARGEST = 1e300  # beyond, sums would overflow
@@ -71,7 +71,7 @@ def nice_scale(
     if high - low <= _RESOLUTION * max(abs(low), abs(high)) or high - low < 1 / _LARGEST:
         middle, margin = low, max(abs(low) * _RESOLUTION, 1 / _LARGEST)
         return Scale(middle - margin, middle + margin, 2)
-    step = _step((high - low) / _TICKS)
+    step = round_step((high - low) / _TICKS)
     if is_count:
         step = ceil(step)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
@@ -82,7 +82,7 @@ def _clamped(value: float) -> float:
     return min(max(value, -_LARGEST), _LARGEST)
 
 
-def _step(least: float) -> float:
-    """The smallest round number that is not below `least`."""
+def round_step(least: float, factors: Sequence[float] = _STEPS) -> float:
+    """The smallest round number that is not below `least`: one of the factors, up to 10, times a power of ten."""
     magnitude: float = 10.0 ** floor(log10(least))
-    return next((step * magnitude for step in _STEPS if step * magnitude >= least * (1 - 1e-9)), 10 * magnitude)
+    return next((step * magnitude for step in factors if step * magnitude >= least * (1 - 1e-9)), 10 * magnitude)

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from multimodal_eval.report.charts.scale import round_step
+
 __all__ = ["Scale", "Whisker", "scale_of"]
 
 WIDTH = 180
 MARGIN = 8  # on both sides, for dots at the ends
 TICKS = 4  # at most this many steps
+FACTORS = (1, 2, 5, 10)  # of round steps
 LARGEST = 1e12  # larger values do not stretch a scale
 
 
@@ -67,11 +70,5 @@ def scale_of(values: Iterable[float | None], *, include: float | None = None) ->
     if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
         padding = max(0.05, abs(low) * 0.05)
         low, high = low - padding, high + padding
-    step = _round_step((high - low) / TICKS)
+    step = round_step((high - low) / TICKS, FACTORS)
     return Scale(floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step)
-
-
-def _round_step(least: float) -> float:
-    """The next of 1, 2, 5, 10 times a power of ten."""
-    power = 10.0 ** floor(log10(least))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))

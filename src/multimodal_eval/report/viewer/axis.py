@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor, isfinite, log10
 
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+from multimodal_eval.report.charts.scale import round_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Axis:
         """At most `most` ticks at round values within the axis."""
         if self.width <= 0 or not isfinite(self.width):
             return [Tick(50.0, f"{self.low:g}")]
-        step = _round_step(self.width / max(most - 1, 1))
+        step = round_step(self.width / max(most - 1, 1))
         first, last = -floor(-self.low / step), floor(self.high / step)
         places = max(0, -floor(log10(step) + 1e-9)) + (1 if _has_half(step) else 0)
         return [Tick(self.at(n * step), _label(n * step, places)) for n in range(first, last + 1)][: most + 1]
@@ -48,12 +48,6 @@ def around(low: float, high: float, share: float = 0.04) -> Axis:
     """An axis with a margin at both ends. A single value gets an axis of its size around it."""
     margin = share * (high - low) if low < high else abs(low) * 0.1 or 0.5
     return Axis(low - margin, high + margin)
-
-
-def _round_step(least: float) -> float:
-    """The smallest round number that is not smaller."""
-    power = 10.0 ** floor(log10(least))
-    return next(step * power for step in _STEPS if step * power >= least * (1 - 1e-9))
 
 
 def _has_half(step: float) -> bool:
