@@ -196,7 +196,7 @@ def many_ppi(judge: Vector, human: Vector, power: float | None, *, is_rate: bool
     if others:
         value += chosen * (rest.mean(axis=1) - verdict_means)
         variance += chosen**2 * rest.var(axis=1) / others
-    quantile = stdtrit(freedom, 0.975)
+    quantile = np.vectorize(stdtrit)(freedom, 0.975)
     if not is_rate:
         half = quantile * np.sqrt(variance)
         return Bounds(value - half, value + half)

@@ -1,12 +1,10 @@
 // Python strings from Arrow arrays.
 #include <nanobind/nanobind.h>
 
-#include <cstring>
 #include <string_view>
 
 #include "arrow_texts.h"
 #include "bindings.h"
-#include "lint_texts.h"
 
 namespace nb = nanobind;
 
@@ -30,14 +28,7 @@ public:
 
 private:
     static nb::object made(std::string_view text) {
-        const auto size = static_cast<Py_ssize_t>(text.size());
-        PyObject* string;
-        if (mmeval::is_ascii(text)) {
-            string = PyUnicode_New(size, 127);
-            if (string != nullptr && size > 0) std::memcpy(PyUnicode_1BYTE_DATA(string), text.data(), text.size());
-        } else {
-            string = PyUnicode_DecodeUTF8(text.data(), size, nullptr);
-        }
+        PyObject* string = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
         if (string == nullptr) throw nb::python_error();
         return nb::steal(string);
     }
@@ -55,7 +46,7 @@ nb::list list_of(std::int64_t size, Item item) {
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(size)));
     if (!list.is_valid()) throw nb::python_error();
     for (std::int64_t i = 0; i < size; ++i)
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), nb::object(item(i)).release().ptr());
+        PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), nb::object(item(i)).release().ptr());
     return nb::borrow<nb::list>(list);
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace mmeval {
 
@@ -12,16 +15,29 @@ constexpr std::size_t kLanes = 8;
 constexpr std::size_t kBlock = 2 * kLanes;  // outputs that are summed together
 constexpr std::size_t kRows = 6;            // rows that share the loaded weights
 
+#if defined(__GNUC__)
+#define MMEVAL_INLINE inline __attribute__((always_inline))
 typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-
-inline __attribute__((always_inline)) void load(const float* from, Lanes& lanes) {
-    std::memcpy(&lanes, from, sizeof lanes);
+#else  // MSVC: a loop that it unrolls, with the same order of operations
+#define MMEVAL_INLINE __forceinline
+struct Lanes {
+    float values[kLanes];
+    Lanes& operator+=(const Lanes& other) {
+        for (std::size_t i = 0; i < kLanes; ++i) values[i] += other.values[i];
+        return *this;
+    }
+};
+inline Lanes operator*(float factor, Lanes lanes) {
+    for (float& value : lanes.values) value *= factor;
+    return lanes;
 }
+#endif
+
+MMEVAL_INLINE void load(const float* from, Lanes& lanes) { std::memcpy(&lanes, from, sizeof lanes); }
 
 template <std::size_t Rows>
-inline __attribute__((always_inline)) void sum_block(const float* input, std::size_t stride, const float* weights,
-                                                     std::size_t padded, std::size_t inputs, std::size_t outputs,
-                                                     float* output, std::size_t output_stride) {
+MMEVAL_INLINE void sum_block(const float* input, std::size_t stride, const float* weights, std::size_t padded,
+                             std::size_t inputs, std::size_t outputs, float* output, std::size_t output_stride) {
     Lanes sums[Rows][2] = {};
     for (std::size_t k = 0; k < inputs; ++k) {
         Lanes low, high;
@@ -45,7 +61,7 @@ struct Product {
     float* output;
 };
 
-inline __attribute__((always_inline)) void multiply_all(const Product& product) {
+MMEVAL_INLINE void multiply_all(const Product& product) {
     for (std::size_t first = 0; first < product.outputs; first += kBlock) {
         const std::size_t width = std::min(kBlock, product.outputs - first);
         std::size_t row = 0;
@@ -64,13 +80,24 @@ inline __attribute__((always_inline)) void multiply_all(const Product& product) 
 
 void multiply_anywhere(const Product& product) { multiply_all(product); }
 
-#if defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__)
 __attribute__((target("avx2"))) void multiply_avx2(const Product& product) { multiply_all(product); }
+
+// Whether the processor has AVX2 and the system keeps its registers. `__builtin_cpu_supports` needs a library of GCC.
+bool supports_avx2() {
+    unsigned a, b, c, d;
+    constexpr unsigned kSaved = 1u << 27 | 1u << 28;  // OSXSAVE and AVX
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kSaved) != kSaved) return false;
+    unsigned low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & 6) != 6) return false;  // the registers of SSE and of AVX
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & 1u << 5) != 0;
+}
 #endif
 
 void multiply(const Product& product) {
-#if defined(__x86_64__)
-    static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+#if defined(__GNUC__) && defined(__x86_64__)
+    static const bool has_avx2 = supports_avx2();
     if (has_avx2) return multiply_avx2(product);
 #endif
     multiply_anywhere(product);

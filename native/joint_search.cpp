@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "bits.h"
+
 namespace mmeval {
 
 namespace {
@@ -31,7 +33,7 @@ std::uint64_t bits_within(std::uint32_t w, std::uint32_t begin, std::uint32_t en
 std::uint32_t count_bits(const std::uint64_t* mask, std::uint32_t begin, std::uint32_t end) {
     std::uint32_t count = 0;
     for (std::uint32_t w = begin / 64; begin < end && w <= (end - 1) / 64; ++w)
-        count += static_cast<std::uint32_t>(__builtin_popcountll(mask[w] & bits_within(w, begin, end)));
+        count += count_of_bits(mask[w] & bits_within(w, begin, end));
     return count;
 }
 

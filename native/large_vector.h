@@ -20,10 +20,10 @@ struct LargeAllocator {
     LargeAllocator(const LargeAllocator<Other>&) {}
 
     T* allocate(std::size_t count) {
-        constexpr std::size_t kPage = std::size_t{1} << 21, kLarge = 2 * kPage;
         const std::size_t bytes = count * sizeof(T);
         void* memory = nullptr;
 #if defined(__linux__)
+        constexpr std::size_t kPage = std::size_t{1} << 21, kLarge = 2 * kPage;
         if (bytes >= kLarge) {
             memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
             if (memory != nullptr) madvise(memory, bytes, MADV_HUGEPAGE);  // advice only

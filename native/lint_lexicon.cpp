@@ -81,13 +81,14 @@ bool LintLexicon::may_have_markup(Text text, CharacterReader& reader) const {
         if ((c < 0x20 && c >= 0 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) return true;
         is_suspect |= c == '<' || c == '[' || c == '{' || c == '`' || c == '&' || c == ':' || c == '#';
     }
-    if (!text.is_plain)
+    if (!text.is_plain) {
         for (std::size_t i = 0; i < bytes.size();)
             if (!is_wide(bytes[i])) {
                 ++i;
             } else if (reader.next(bytes, i).is(Character::kMarkup)) {
                 return true;
             }
+    }
     if (!is_suspect) return false;
     const std::string_view inner = without_space(text, reader).bytes;
     if (contains("{[", inner.front()) && contains("}]", inner.back())) return true;

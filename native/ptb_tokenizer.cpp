@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "bits.h"
 #include "ptb_lower.h"
 #include "ptb_scanner.h"
 #include "utf8.h"
@@ -25,7 +26,7 @@ size_t letters_at(Bytes s) {
         const uint64_t low = (word | kOnes * 0x20) & kOnes * 0x7f;
         const uint64_t letters = (low + kOnes * (0x80 - 'a')) & ~(low + kOnes * (0x7f - 'z')) & ~word;
         const uint64_t others = ~letters & kOnes * 0x80;
-        if (others != 0) return n + static_cast<size_t>(__builtin_ctzll(others)) / 8;
+        if (others != 0) return n + static_cast<size_t>(lowest_bit(others)) / 8;
     }
 #endif
     while (n < s.size() && is_ascii_letter(s[n])) ++n;

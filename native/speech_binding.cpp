@@ -37,8 +37,11 @@ std::u32string wide(nb::handle text) {
 }
 
 nb::str narrow(const std::u32string& text) {
-    return nb::steal<nb::str>(
-        PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, text.data(), static_cast<Py_ssize_t>(text.size())));
+    const std::uint16_t one = 1;
+    int order = *reinterpret_cast<const unsigned char*>(&one) == 1 ? -1 : 1;  // said, so that no mark of it is removed
+    return nb::steal<nb::str>(PyUnicode_DecodeUTF32(reinterpret_cast<const char*>(text.data()),
+                                                    static_cast<Py_ssize_t>(text.size() * sizeof(char32_t)),
+                                                    "surrogatepass", &order));
 }
 
 // The functions of Python are called with the GIL, which is not held while texts are normalised.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "bits.h"
 #include "utf8.h"
 
 namespace mmeval {
@@ -119,7 +120,7 @@ private:
 // The first of eight bytes whose highest bit is set. A borrow may set those of later bytes.
 std::size_t first_marked(std::uint64_t marks) {
 #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    return static_cast<std::size_t>(__builtin_ctzll(marks)) / 8;
+    return static_cast<std::size_t>(lowest_bit(marks)) / 8;
 #else
     char bytes[8];
     std::memcpy(bytes, &marks, sizeof bytes);

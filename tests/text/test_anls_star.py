@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from multimodal_eval import Sample, evaluate
+from multimodal_eval._native import best_assignment
 from multimodal_eval.evaluation.metrics.anls_star import anls_star
 from multimodal_eval.text.anls_star import AnyOf, anls_star_similarity
 
@@ -72,3 +75,18 @@ def test_answers_are_read_as_json_and_otherwise_counted():
     run = evaluate(samples, metrics=["anls_star"])
     assert run["anls_star"]["value"] == 0.25
     assert run.results["metrics"]["anls_star"]["warnings"] == {"unread": 1}
+
+
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(0, 3), st.integers(0, 2**32))
+def test_the_best_pairs_are_scipys_also_in_ties(rows, columns, digits, seed):
+    preferences = np.round(np.random.default_rng(seed).random((rows, columns)), digits)
+    expected = zip(*(indices.tolist() for indices in linear_sum_assignment(preferences, maximize=True)), strict=True)
+    assert best_assignment(preferences.tolist()) == list(expected)
+
+
+def test_preferences_that_are_no_numbers_or_no_table_are_refused():
+    with pytest.raises(ValueError, match="finite"):
+        best_assignment([[0.0, float("nan")]])
+    with pytest.raises(ValueError, match="lengths"):
+        best_assignment([[0.0, 1.0], [0.0]])
+    assert best_assignment([]) == []

@@ -31,6 +31,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.display import p_comparison
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.headline import Entries, shared_headline
 from multimodal_eval.core.metric import metric_and_part
@@ -85,8 +86,8 @@ class Pair:
     calibrated: Figure | None = None  # the difference corrected by human labels, if both runs have them
 
 
-@dataclass(frozen=True)
-class MetricComparison:
+@dataclass(frozen=True, repr=False)
+class MetricComparison(Displayed):
     """The comparison of all runs by one metric."""
 
     name: str
@@ -99,8 +100,8 @@ class MetricComparison:
     pairs: tuple[Pair, ...]
 
 
-@dataclass(frozen=True)
-class RunComparison:
+@dataclass(frozen=True, repr=False)
+class RunComparison(Displayed):
     """The comparison by every metric, and its settings."""
 
     runs: tuple[str, ...]

@@ -13,6 +13,7 @@ from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_score
 from multimodal_eval.analysis.averaging import Averaging, figure_of
 from multimodal_eval.analysis.columns import column_names
 from multimodal_eval.analysis.pairing import pair_runs, part_count, shared_clusters
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import RECORDED, Figure, JsonObject
 from multimodal_eval.core.score import UNREAD
@@ -50,8 +51,8 @@ class DifferingSample:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
-class Crosswalk:
+@dataclass(frozen=True, repr=False)
+class Crosswalk(Displayed):
     """The rules of a metric side by side.
 
     `disagreements[i][j]` counts the samples that the rules i and j score differently, or that only one of them scores.

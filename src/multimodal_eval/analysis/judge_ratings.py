@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Column, column_names, read_column
 from multimodal_eval.analysis.compared_systems import ComparedSystems, compared_systems
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.records import ComparedPair, JsonObject
@@ -73,8 +74,8 @@ class RatedSystem:
         return self.wins + self.ties + self.losses
 
 
-@dataclass(frozen=True)
-class RatingTable:
+@dataclass(frozen=True, repr=False)
+class RatingTable(Displayed):
     """The systems by rating, the best first."""
 
     metric: str

@@ -20,6 +20,7 @@ from multimodal_eval.analysis.pairing import (
     require_same_signatures,
     shared_clusters,
 )
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import metric_and_part
@@ -63,8 +64,8 @@ class Refused:
     public_reason: str = ""  # for everyone: without ids, answers and paths; empty in older versions
 
 
-@dataclass(frozen=True)
-class Leaderboard:
+@dataclass(frozen=True, repr=False)
+class Leaderboard(Displayed):
     """The ranked submissions, best first, and the refused ones."""
 
     number: str

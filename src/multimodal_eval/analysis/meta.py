@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.pairing import MAX_LEFT_OUT
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.judge_records import Calibration
 from multimodal_eval.core.progress import Progress
@@ -82,8 +83,8 @@ class MetricPair(msgspec.Struct, frozen=True, kw_only=True):
     method: str
 
 
-@dataclass(frozen=True)
-class MetaEvaluation:
+@dataclass(frozen=True, repr=False)
+class MetaEvaluation(Displayed):
     """How well metrics agree with people."""
 
     n_judgments: int

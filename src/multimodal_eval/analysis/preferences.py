@@ -8,6 +8,7 @@ import numpy as np
 from multimodal_eval.analysis.averaging import figure_of
 from multimodal_eval.analysis.columns import cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.core.display import p_comparison
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.records import ComparedPair, Figure, MetricEntry
@@ -28,7 +29,7 @@ class Failure(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Preference(msgspec.Struct, frozen=True, kw_only=True):
+class Preference(Displayed, msgspec.Struct, frozen=True, kw_only=True):
     """The comparison of a system with a baseline."""
 
     metric: str

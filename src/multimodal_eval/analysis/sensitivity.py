@@ -16,6 +16,7 @@ from multimodal_eval.analysis.pairing import (
     require_same_data,
     require_same_signatures,
 )
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.data.runs.run import Run
@@ -34,6 +35,8 @@ from multimodal_eval.stats.sensitivity import (
     spread,
     without,
 )
+
+__all__ = ["PartWeight", "RunSensitivity", "Sensitivity", "sensitivity"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class RunSensitivity:
     ranks: tuple[float, ...]  # share of the draws in which the run has each rank; empty for a single run
 
 
-@dataclass(frozen=True)
-class Sensitivity:
+@dataclass(frozen=True, repr=False)
+class Sensitivity(Displayed):
     """The sensitivity of all runs."""
 
     weights: dict[str, float]

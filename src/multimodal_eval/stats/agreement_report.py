@@ -12,7 +12,7 @@ from multimodal_eval.stats.alpha import krippendorff_alpha
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
 from multimodal_eval.stats.kappa import Weights, fleiss_kappa, pairwise_kappas, unequal_raters
 from multimodal_eval.stats.percent_agreement import percent_agreement
-from multimodal_eval.stats.ratings import Codes, Ratings, label_counts
+from multimodal_eval.stats.ratings import Codes, Ratings
 from multimodal_eval.stats.resampling import (
     RESAMPLES,
     Agreement,
@@ -187,7 +187,8 @@ def _units(ratings: Ratings) -> Units:
 
 def _counts_by_annotator(ratings: Ratings) -> Vector:
     """Label counts, annotators x labels."""
-    return np.asarray(label_counts(ratings.codes.T, len(ratings.values)).toarray())
+    labels = len(ratings.values)
+    return np.array([np.bincount(codes[codes >= 0], minlength=labels) for codes in ratings.codes.T], dtype=np.float64)
 
 
 def _kappas(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.levels import LEVELS, Level
-from multimodal_eval.stats.ratings import Codes, Ratings, as_ratings, label_counts, patterns
+from multimodal_eval.stats.ratings import Codes, Ratings, as_ratings, patterns
 from multimodal_eval.stats.resampling import (
     NO_PAIRS,
     ONE_LABEL,
@@ -25,9 +25,7 @@ from multimodal_eval.stats.resampling import (
     undefined,
     with_interval,
 )
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from multimodal_eval.stats.sparse_table import SparseTable
 
 MAX_RATIO_VALUES = 5000  # expected disagreement at the ratio level is a sum over all pairs of values
 _ROUNDING = 1e-12
@@ -69,7 +67,7 @@ def krippendorff_alpha(
     if not n_units:
         return undefined(name, n_units, n_annotators, NO_PAIRS)
     distinct, pattern = patterns(np.sort(units.codes, axis=1))  # alpha does not depend on who gave which rating
-    counts = label_counts(distinct, len(table.values))
+    counts = SparseTable.of_labels(distinct, len(table.values))
     plan = Resampling(resamples, seed, groups).only(pairable)
     (interval,) = estimate(*_statistics(counts, table.values, pattern, level), plan)
     if interval is None:
@@ -100,8 +98,8 @@ def _check_level(ratings: Ratings, level: str) -> None:
 
 
 def _statistics(
-    counts: csr_array, values: NDArray[Any], pattern: Codes, level: Level
-) -> tuple[csr_array, Codes, Figures]:
+    counts: SparseTable, values: NDArray[Any], pattern: Codes, level: Level
+) -> tuple[SparseTable, Codes, Figures]:
     """The additive statistics of each pattern, and alpha as a function of their totals."""
     row, low, high, coincidence = _coincidences(counts)
 
@@ -112,40 +110,36 @@ def _statistics(
     if level == "nominal":
         return side_by_side([observed(np.ones(len(row))), counts]), pattern, _nominal
     if level == "ordinal":
-        from scipy.sparse import csr_array
-
         pairs, column = np.unique(low * len(values) + high, return_inverse=True)
-        table = csr_array((coincidence, (row, column)), shape=(counts.shape[0], len(pairs)))
+        table = SparseTable.of_cells(row, column, coincidence, (counts.shape[0], len(pairs)))
         return side_by_side([table, counts]), pattern, _ordinal(pairs // len(values), pairs % len(values))
     numbers = np.asarray(values, dtype=np.float64)
     if level == "ratio":
         return side_by_side([observed(_ratio_distance(numbers[low], numbers[high])), counts]), pattern, _ratio(numbers)
     # Alpha is invariant to shift and scale; standardising keeps the precision of the sums of squares.
-    middle = counts.sum(axis=0) @ numbers / counts.sum()
+    middle = counts.totals(np.ones(counts.shape[0])) @ numbers / counts.values.sum()
     spread = np.abs(numbers - middle).max() or 1.0
     centred = (numbers - middle) / spread
     blocks = [
         observed((centred[low] - centred[high]) ** 2),
-        counts.sum(axis=1),
-        counts @ centred,
-        counts @ centred**2,
+        counts.row_sums(),
+        counts.times(centred),
+        counts.times(centred**2),
     ]
     return side_by_side(blocks), pattern, _interval
 
 
-def _coincidences(counts: csr_array) -> tuple[Codes, Codes, Codes, Vector]:
+def _coincidences(counts: SparseTable) -> tuple[Codes, Codes, Codes, Vector]:
     """(row, c, k, n_uc n_uk / (m_u - 1)) for every two labels c < k that occur in the same row."""
-    counts.sort_indices()
-    kinds = np.diff(counts.indptr)
-    row = np.repeat(np.arange(counts.shape[0]), kinds)
+    row, entries = counts.rows, np.arange(len(counts.values))
     # Each entry is paired with the entries after it in its row.
-    after = counts.indptr[row + 1] - np.arange(counts.nnz) - 1
-    left = np.repeat(np.arange(counts.nnz), after)
+    after = counts.starts[row + 1] - entries - 1
+    left = np.repeat(entries, after)
     ends = np.cumsum(after)
     right = left + 1 + np.arange(len(left)) - np.repeat(ends - after, after)
-    other_ratings = counts.sum(axis=1) - 1
-    coincidence = counts.data[left] * counts.data[right] / other_ratings[row[left]]
-    return row[left], counts.indices[left], counts.indices[right], coincidence
+    other_ratings = counts.row_sums() - 1
+    coincidence = counts.values[left] * counts.values[right] / other_ratings[row[left]]
+    return row[left], counts.columns[left], counts.columns[right], coincidence
 
 
 def _alpha(observed: Vector, expected: Vector, n: Vector) -> Vector:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError, shorten
-from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, label_counts, patterns
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, patterns
+from multimodal_eval.stats.sparse_table import SparseTable
 
 Vector = NDArray[np.float64]
 
@@ -82,7 +79,7 @@ def dawid_skene(
         raise ConfigError("Dawid-Skene needs at least one rating")
     weights = np.bincount(pattern, minlength=len(distinct)) * rated
     chosen = _indicators(distinct, classes)
-    votes = label_counts(distinct, classes).toarray()
+    votes = SparseTable.of_labels(distinct, classes).dense()
     posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
     annotators = codes.shape[1]
     priors, confusion = _maximise(posterior, weights, chosen, annotators, smoothing)
@@ -120,37 +117,35 @@ def _class_codes(ratings: ArrayLike | Ratings, n_classes: int | None) -> tuple[C
 def _votes(codes: Codes, classes: int) -> tuple[Vector, Codes]:
     """The class counts of each distinct set of votes, and for each unit the index of its set."""
     distinct, pattern = patterns(np.sort(codes, axis=1))
-    return label_counts(distinct, classes).toarray(), pattern
+    return SparseTable.of_labels(distinct, classes).dense(), pattern
 
 
 def _rated(codes: Codes) -> NDArray[np.bool_]:
     return np.asarray((codes >= 0).any(axis=1), dtype=np.bool_)
 
 
-def _indicators(codes: Codes, classes: int) -> csr_array:
+def _indicators(codes: Codes, classes: int) -> SparseTable:
     """Patterns x (annotator, class): 1 if the annotator chose the class."""
-    from scipy.sparse import csr_array
-
     rows, columns = np.nonzero(codes >= 0)
     cells = columns * classes + codes[rows, columns]
-    return csr_array((np.ones(len(rows)), (rows, cells)), shape=(len(codes), codes.shape[1] * classes))
+    return SparseTable.of_cells(rows, cells, np.ones(len(rows)), (len(codes), codes.shape[1] * classes))
 
 
 def _maximise(
-    posterior: Vector, weights: Codes, chosen: csr_array, annotators: int, smoothing: float
+    posterior: Vector, weights: Codes, chosen: SparseTable, annotators: int, smoothing: float
 ) -> tuple[Vector, Vector]:
     weighted = posterior * weights[:, None]
     classes = posterior.shape[1]
     priors = (weighted.sum(axis=0) + smoothing) / (weights.sum() + classes * smoothing)
-    counts = (chosen.T @ weighted).reshape(annotators, classes, classes).transpose(0, 2, 1) + smoothing
+    counts = chosen.transposed_times(weighted).reshape(annotators, classes, classes).transpose(0, 2, 1) + smoothing
     return priors, counts / counts.sum(axis=2, keepdims=True)
 
 
-def _expect(priors: Vector, confusion: Vector, chosen: csr_array) -> tuple[Vector, Vector]:
+def _expect(priors: Vector, confusion: Vector, chosen: SparseTable) -> tuple[Vector, Vector]:
     """The posterior of each pattern, and the logarithm of its probability."""
     classes = len(priors)
     by_choice = np.log(confusion).transpose(0, 2, 1).reshape(-1, classes)
-    joint = chosen @ by_choice + np.log(priors)
+    joint = chosen.times(by_choice) + np.log(priors)
     highest = joint.max(axis=1, keepdims=True)
     scaled = np.exp(joint - highest)
     total = scaled.sum(axis=1, keepdims=True)

@@ -17,14 +17,19 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     Reference:
         Lin (1991). Divergence Measures Based on the Shannon Entropy. Endres and Schindelin (2003): the metric.
     """
-    from multimodal_eval.stats.special import rel_entr
-
     left, right = _distribution(p), _distribution(q)
     if left.shape[-1] != right.shape[-1]:
         raise ConfigError(f"two distributions must have the same labels. Got {left.shape[-1]} and {right.shape[-1]}.")
     middle = (left + right) / 2
-    divergence = (rel_entr(left, middle) + rel_entr(right, middle)).sum(axis=-1) / 2
+    divergence = (_relative_entropy(left, middle) + _relative_entropy(right, middle)).sum(axis=-1) / 2
     return np.asarray(np.sqrt(np.maximum(divergence, 0)))  # rounding can give -1e-17
+
+
+def _relative_entropy(p: NDArray[np.float64], m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """p log(p / m), 0 where p is 0."""
+    positive = p > 0
+    quotient = np.divide(p, m, out=np.ones(m.shape), where=positive)
+    return np.asarray(p * np.log(quotient))
 
 
 def _distribution(shares: ArrayLike) -> NDArray[np.float64]:

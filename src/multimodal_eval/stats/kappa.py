@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, as_ratings, label_counts, patterns
+from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, as_ratings, patterns
 from multimodal_eval.stats.resampling import (
     NO_PAIRS,
     ONE_LABEL,
@@ -26,9 +26,7 @@ from multimodal_eval.stats.resampling import (
     undefined,
     with_interval,
 )
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from multimodal_eval.stats.sparse_table import SparseTable
 
 Weights = Literal["linear", "quadratic"]
 
@@ -111,13 +109,15 @@ def pairwise_kappas(
     return PairwiseKappas(with_interval(name, mean, len(units.codes), units.annotators), kappas)
 
 
-def _pair_statistics(codes: Codes, labels: int, weights: Weights | None) -> csr_array:
+def _pair_statistics(codes: Codes, labels: int, weights: Weights | None) -> SparseTable:
     """The disagreement and both annotators' labels for each pattern that both rated."""
     both = (codes >= 0).all(axis=1, keepdims=True)
     rated = np.where(both, codes, MISSING)
     distance = np.abs(rated[:, 0] - rated[:, 1]).astype(np.float64)
     distance = distance**2 if weights == "quadratic" else distance if weights == "linear" else np.minimum(distance, 1)
-    return side_by_side([distance, label_counts(rated[:, :1], labels), label_counts(rated[:, 1:], labels)])
+    return side_by_side(
+        [distance, SparseTable.of_labels(rated[:, :1], labels), SparseTable.of_labels(rated[:, 1:], labels)]
+    )
 
 
 def _kappas(pairs: int, labels: int, weights: Weights | None) -> Figures:
@@ -166,7 +166,7 @@ def fleiss_kappa(
     rated = table.per_unit > 0
     units = table.only(rated)
     distinct, pattern = patterns(np.sort(units.codes, axis=1))
-    counts = label_counts(distinct, len(table.values))
+    counts = SparseTable.of_labels(distinct, len(table.values))
     return _fleiss(counts, pattern, units.annotators, Resampling(resamples, seed, groups).only(rated))
 
 
@@ -178,8 +178,6 @@ def fleiss_kappa_of_counts(
     seed: int = 0,
 ) -> Agreement:
     """`fleiss_kappa` of a units x labels table of how many annotators chose each label."""
-    from scipy.sparse import csr_array
-
     table = np.asarray(counts)
     if table.ndim != 2 or table.dtype.kind not in "iuf" or (table < 0).any() or (table != np.floor(table)).any():
         raise ConfigError("counts must be a units x labels table of non-negative whole numbers")
@@ -187,14 +185,14 @@ def fleiss_kappa_of_counts(
     distinct, pattern = np.unique(table[rated], axis=0, return_inverse=True)
     annotators = int(table.sum(axis=1).max(initial=0))
     plan = Resampling(resamples, seed, groups).only(rated)
-    return _fleiss(csr_array(distinct.astype(np.float64)), pattern.reshape(-1), annotators, plan)
+    return _fleiss(SparseTable.of_dense(distinct.astype(np.float64)), pattern.reshape(-1), annotators, plan)
 
 
-def _fleiss(counts: csr_array, pattern: Codes, annotators: int, plan: Resampling) -> Agreement:
+def _fleiss(counts: SparseTable, pattern: Codes, annotators: int, plan: Resampling) -> Agreement:
     name, n_units = "Fleiss' kappa", len(pattern)
     if not n_units:
         return undefined(name, 0, annotators, "no unit has a rating")
-    raters = counts.sum(axis=1)
+    raters = counts.row_sums()
     reason = unequal_raters(raters)
     if reason:
         raise ConfigError(reason)
@@ -209,7 +207,7 @@ def _fleiss(counts: csr_array, pattern: Codes, annotators: int, plan: Resampling
         # (P - P_e) / (1 - P_e) with P = agreeing / (n (m - 1)) and P_e = chance / n^2
         return (1 - ratio(n**2 - agreeing * n / (m - 1), n**2 - chance))[:, None]
 
-    squares = counts.power(2).sum(axis=1)
+    squares = counts.squared().row_sums()
     (interval,) = estimate(side_by_side([squares - m, counts]), pattern, kappa, plan)
     if interval is None:
         return undefined(name, n_units, annotators, ONE_LABEL)

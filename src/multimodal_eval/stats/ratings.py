@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Codes = NDArray[np.int64]
 MISSING = -1
@@ -120,14 +117,3 @@ def patterns(codes: Codes) -> tuple[Codes, Codes]:
         return codes[first], inverse
     rows, inverse = np.unique(codes, axis=0, return_inverse=True)
     return rows, inverse.reshape(-1)
-
-
-def label_counts(codes: Codes, labels: int) -> csr_array:
-    """n_uc: how often each label occurs in each row, as a sparse rows x labels matrix."""
-    from scipy.sparse import csr_array
-
-    rows, columns = np.nonzero(codes >= 0)
-    ones = np.ones(len(rows))
-    counts = csr_array((ones, (rows, codes[rows, columns])), shape=(len(codes), labels))
-    counts.sum_duplicates()
-    return counts

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.stats.intervals import LEVEL, Interval
+from multimodal_eval.stats.sparse_table import SparseTable
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from multimodal_eval.stats.ratings import Codes
 
 Vector = NDArray[np.float64]
@@ -81,13 +80,13 @@ def with_interval(name: str, interval: Interval, n_units: int, n_annotators: int
     return Agreement(name, interval.value, interval.stderr, low, high, n_units, n_annotators, interval.method)
 
 
-def estimate(statistics: csr_array, pattern: Codes, figures: Figures, plan: Resampling) -> list[Interval | None]:
+def estimate(statistics: SparseTable, pattern: Codes, figures: Figures, plan: Resampling) -> list[Interval | None]:
     """The values over all units, each with its interval; None if a value is undefined.
 
     `statistics` has one row per pattern; `pattern` is the row index of each unit.
     """
     counts = np.bincount(pattern, minlength=statistics.shape[0]).astype(np.float64)
-    values = figures((counts @ statistics)[None, :])[0]
+    values = figures(statistics.totals(counts)[None, :])[0]
     if plan.groups is None:
         noun, drawn, chances = "unit", statistics, counts / len(pattern)
         draws = len(pattern)
@@ -106,23 +105,23 @@ def estimate(statistics: csr_array, pattern: Codes, figures: Figures, plan: Resa
     ]
 
 
-def _by_group(statistics: csr_array, pattern: Codes, groups: Codes) -> csr_array:
+def _by_group(statistics: SparseTable, pattern: Codes, groups: Codes) -> SparseTable:
     """The sums of the statistics over the units of each group."""
-    from scipy.sparse import csr_array
-
     _, group = np.unique(groups, return_inverse=True)
     shape = (int(group.max()) + 1, statistics.shape[0])
-    return csr_array((np.ones(len(pattern)), (group, pattern)), shape=shape) @ statistics
+    cells, units = np.unique(group * shape[1] + pattern, return_counts=True)
+    rows, columns = np.divmod(cells, shape[1])
+    return statistics.summed(SparseTable.of_cells(rows, columns, units.astype(np.float64), shape))
 
 
-def _resampled(drawn: csr_array, chances: Vector, draws: int, figures: Figures, plan: Resampling) -> Vector:
+def _resampled(drawn: SparseTable, chances: Vector, draws: int, figures: Figures, plan: Resampling) -> Vector:
     """The values of every resample, computed in blocks to bound the memory."""
     random = np.random.default_rng(plan.seed)
     step = max(1, _MAX_CELLS // max(drawn.shape))
     blocks = []
     for start in range(0, plan.resamples, step):
         size = min(step, plan.resamples - start)
-        blocks.append(figures(random.multinomial(draws, chances, size=size).astype(np.float64) @ drawn))
+        blocks.append(figures(drawn.totals(random.multinomial(draws, chances, size=size).astype(np.float64))))
     return np.concatenate(blocks)
 
 
@@ -140,11 +139,9 @@ def _percentiles(value: float, sampled: Vector, resamples: int, units: str) -> I
     return Interval(value, float(np.std(sampled, ddof=1)), float(low), float(high), method)
 
 
-def side_by_side(blocks: Sequence[Any]) -> csr_array:
+def side_by_side(blocks: Sequence[SparseTable | Vector]) -> SparseTable:
     """Statistics of the same patterns as one sparse table; a vector becomes one column."""
-    from scipy.sparse import csr_array, hstack
-
-    return csr_array(hstack([csr_array(block[:, None] if block.ndim == 1 else block) for block in blocks]))
+    return SparseTable.side_by_side([b if isinstance(b, SparseTable) else SparseTable.of_dense(b) for b in blocks])
 
 
 def ratio(numerator: Vector, denominator: Vector) -> Vector:

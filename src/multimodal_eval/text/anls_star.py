@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from math import inf, nextafter
 from typing import Any, TypeAlias
 
-from multimodal_eval._native import edit_distance
+from multimodal_eval._native import best_assignment, edit_distance
 
 __all__ = ["AnyOf", "anls_star_similarity"]
 
@@ -119,10 +119,7 @@ def _best_pairs(preferences: list[list[float]]) -> list[tuple[int, int]]:
     """The pairs of row and column with the largest sum. Some rows or columns are in none if there are more of them."""
     if not preferences or not preferences[0]:
         return []
-    from scipy.optimize import linear_sum_assignment
-
-    rows, columns = linear_sum_assignment(preferences, maximize=True)
-    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+    return best_assignment(preferences)
 
 
 def _preference(match: _Match, answer: Value) -> float:
