@@ -52,6 +52,7 @@ def metric(
     batch: Callable[..., Sequence[Score]] | None = None,
     aggregate: Callable[[Rows], Estimate] | None = None,
     part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
+    part_bounds: Mapping[str, Bounds] | None = None,
     problem: Callable[..., str | None] | None = None,
 ) -> Callable[[Callable[..., Result]], FunctionMetric]:
     """Turn a function `f(sample, *, option=…) -> float | dict` into a registered metric.
@@ -64,8 +65,8 @@ def metric(
     `placement` is "process" for Python code, or "thread" for fast code and for compiled code that releases the GIL.
     The default is "thread" if there is a `batch`, else "process".
     `problem(sample, …)` says why a sample cannot be scored, so that the input is refused with its line, or None.
-    `aggregate` replaces the mean, `part_aggregates` the means of the parts. Without a `version`, the signature contains
-    a digest of the function's source.
+    `aggregate` replaces the mean, `part_aggregates` the means of the parts; `part_bounds` are where intervals of parts
+    end. Without a `version`, the signature contains a digest of the function's source.
     """
 
     def build(function: Callable[..., Result]) -> FunctionMetric:
@@ -83,6 +84,7 @@ def metric(
             problem=problem,
             needs=tuple(needs),
             bounds=bounds,
+            part_bounds=dict(part_bounds or {}),
             direction=direction,
             blank=blank,
             **{attribute: value for attribute, value in optional.items() if value is not None},

@@ -6,6 +6,7 @@ is moved to a file beside it (`NAME.partial`), so that the next line is readable
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -18,6 +19,7 @@ from threading import Lock
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
+from multimodal_eval.core.system_files import BINARY, close_locked, read_at, try_lock
 from multimodal_eval.data.runs.storage import sync_directory
 
 __all__ = ["MOST_BYTES", "AppendFile", "NotSavedError", "Repair", "refuse_unsuitable"]
@@ -25,7 +27,7 @@ __all__ = ["MOST_BYTES", "AppendFile", "NotSavedError", "Repair", "refuse_unsuit
 MOST_BYTES = 256 * 2**20  # of the file: nobody writes so much by hand
 _LONGEST_LINE = 2**20
 _WAIT = 10.0  # seconds for the lock
-_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | BINARY
 _APPENDING = os.O_RDWR | os.O_APPEND | _PLAIN
 _CREATING = _APPENDING | os.O_CREAT
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _PLAIN  # a pipe does not make it wait
@@ -132,17 +134,19 @@ class AppendFile:
             try:
                 yield handle
             finally:
-                os.close(handle)  # which also unlocks it
+                close_locked(handle)
 
     def _open_locked(self, flags: int) -> int:
         until = time.monotonic() + _WAIT
         while True:
+            if not hasattr(os, "O_NOFOLLOW") and self.path.is_symlink():  # as the flag does
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             is_new = flags == _CREATING and not self.path.exists()
             handle = os.open(self.path, flags, 0o644)
             try:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
                     raise OSError("it is not a plain file")
-                if _locked(handle, shared=flags == _READING) and _is_at(handle, self.path):
+                if try_lock(handle, shared=flags == _READING) and _is_at(handle, self.path):
                     if is_new:
                         sync_directory(self.path.parent)
                     return handle
@@ -185,7 +189,7 @@ class AppendFile:
 
 def _between(handle: int, start: int, end: int) -> bytes:
     pieces = []
-    while start < end and (piece := os.pread(handle, end - start, start)):
+    while start < end and (piece := read_at(handle, end - start, start)):
         pieces.append(piece)
         start += len(piece)
     return b"".join(pieces)
@@ -207,19 +211,6 @@ def _is_record(line: bytes) -> bool:
         return isinstance(msgspec.json.decode(line), dict)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-
-
-def _locked(handle: int, *, shared: bool) -> bool:
-    """Lock the file against other processes, if the system can; False if another one has it."""
-    try:
-        import fcntl
-    except ImportError:  # not available on Windows
-        return True
-    try:
-        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_at(handle: int, path: Path) -> bool:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval._native import count_values
 from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.system_files import BINARY, read_at
 from multimodal_eval.data.readers import limits
 
 __all__ = ["BrokenZipError", "ZipEntries", "leads_outside", "open_zip"]
@@ -73,7 +74,7 @@ class BrokenZipError(Exception):
 @contextmanager
 def open_zip(path: Path) -> Iterator[ZipEntries]:
     """The entries of an archive."""
-    file = os.open(path, os.O_RDONLY)
+    file = os.open(path, os.O_RDONLY | BINARY)
     try:
         yield ZipEntries(file, str(path))
     finally:
@@ -186,7 +187,7 @@ class ZipEntries:
     def _packed(self, number: int, name: str) -> bytes:
         """The bytes of an entry as they are in the file."""
         offset, packed = self._columns.offsets[number], self._columns.packed[number]
-        data = os.pread(self._file, _LOCAL.size + 4 * len(name) + _USUAL_EXTRA + packed, offset)
+        data = read_at(self._file, _LOCAL.size + 4 * len(name) + _USUAL_EXTRA + packed, offset)
         if len(data) < _LOCAL.size or data[:4] != b"PK\3\4":
             raise _damaged(name)
         *_, name_size, extra_size = _LOCAL.unpack_from(data)
@@ -194,13 +195,13 @@ class ZipEntries:
         if offset + start + packed > self._ends[number]:
             raise BrokenZipError("FORMAT", f"the entry {shorten(name)} overlaps the next")
         if start + packed > len(data):
-            return os.pread(self._file, packed, offset + start)
+            return read_at(self._file, packed, offset + start)
         return data[start : start + packed]
 
     def _find_directory(self) -> tuple[int, int, int]:
         """The offset and the size of the directory, and the number of its entries."""
         length = min(self._size, _END.size + _LONGEST_COMMENT)
-        tail = os.pread(self._file, length, self._size - length)
+        tail = read_at(self._file, length, self._size - length)
         place = tail.rfind(b"PK\5\6")
         if place < 0 or place + _END.size > len(tail):
             raise BrokenZipError("TRUNCATED", "the directory at the end of the zip file is missing")
@@ -215,18 +216,18 @@ class ZipEntries:
         return offset, size, count
 
     def _find_directory_64(self, end: int, count: int, size: int, offset: int) -> tuple[int, int, int, int]:
-        locator = os.pread(self._file, _LOCATOR.size, max(0, end - _LOCATOR.size))
+        locator = read_at(self._file, _LOCATOR.size, max(0, end - _LOCATOR.size))
         if len(locator) < _LOCATOR.size or locator[:4] != b"PK\6\7":
             return end, count, size, offset
         place = _LOCATOR.unpack(locator)[2]
-        record = b"" if place > self._size else os.pread(self._file, _END_64.size, place)
+        record = b"" if place > self._size else read_at(self._file, _END_64.size, place)
         if len(record) < _END_64.size or record[:4] != b"PK\6\6":
             raise BrokenZipError("FORMAT", _BROKEN_DIRECTORY)
         *_, count, size, offset = _END_64.unpack(record)
         return place, count, size, offset
 
     def _read_names(self, offset: int, size: int, count: int) -> None:
-        data = self._directory = os.pread(self._file, size, offset)
+        data = self._directory = read_at(self._file, size, offset)
         self._places = array("q")
         place, lengths, fixed = 0, _LENGTHS.unpack_from, _ENTRY.size
         for number in range(count):

@@ -13,10 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+from multimodal_eval.core.system_files import BINARY
+
 __all__ = ["Journal"]
 
 _FLUSHED_EVERY = 256  # records between two flushes to the disk: a failure of the machine loses about these
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY
 
 
 class Journal:

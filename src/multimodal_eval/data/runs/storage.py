@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError
+from multimodal_eval.core.system_files import close_locked, open_folder, replace, try_lock
 
 Location = str | Path  # a URL is always a string; `Path` would drop one of its slashes
 Write = Callable[[Path], object]
@@ -117,7 +119,9 @@ def located(location: Location) -> Location:
     parts = urlsplit(location)
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise ConfigError(f"a file URL must name a path on this machine: file:///folder/run. Got {location!r}.")
-    return Path(unquote(parts.path))
+    from urllib.request import url2pathname  # on first use: it brings a client for HTTP
+
+    return Path(url2pathname(parts.path))
 
 
 def below(location: Location, name: str) -> Location:
@@ -305,25 +309,25 @@ class LocalStorage:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder against a second process; the lock is released when the process ends."""
+        handle = open_folder(self.path)
         try:
-            import fcntl
-        except ImportError:  # not available on Windows
-            yield
-            return
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(os.fstat(handle), self.path.stat()):  # removed and created again
-                raise FileNotFoundError(self.path)
-        except BaseException as error:
+            if not try_lock(handle):
+                raise RunFolderError(f"{self.path} is in use by another process")
+        except BaseException:
             os.close(handle)
-            if isinstance(error, BlockingIOError):
-                raise RunFolderError(f"{self.path} is in use by another process") from None
             raise
         try:
+            if not _is_opened(handle, self.path):  # removed and created again
+                raise FileNotFoundError(self.path)
             yield
         finally:
-            os.close(handle)
+            close_locked(handle)
+
+
+def _is_opened(handle: int, path: Path) -> bool:
+    """Whether the folder that was opened is at its place, if this system opens folders at all."""
+    opened = os.fstat(handle)
+    return os.path.samestat(opened, path.stat()) if stat.S_ISDIR(opened.st_mode) else path.is_dir()
 
 
 def temporary_name(name: str) -> str:
@@ -340,9 +344,9 @@ def write_atomically(path: Path, write: Write, *, is_durable: bool = True) -> No
     try:
         write(temporary)
         if is_durable:
-            with temporary.open("rb") as file:
+            with temporary.open("rb+") as file:  # Windows syncs only files that are open for writing
                 os.fsync(file.fileno())
-        temporary.replace(path)
+        replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

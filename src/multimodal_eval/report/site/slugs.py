@@ -10,13 +10,14 @@ import unicodedata
 from collections.abc import Iterable
 from hashlib import sha256
 
+from multimodal_eval.core.system_files import DEVICE
+
 __all__ = ["slugs_of"]
 
 LONGEST = 40  # characters of a name that are kept
 _DIGEST = 10  # hexadecimal digits
 _PLAIN = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{LONGEST - 1}}}")
 _WITH_DIGEST = re.compile(rf".*-[0-9a-f]{{{_DIGEST}}}[0-9a-f]*")
-_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")  # by Windows, in any folder
 
 
 def slugs_of(names: Iterable[str]) -> dict[str, str]:
@@ -37,7 +38,7 @@ def slugs_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def _slug(name: str, digits: int) -> str:
-    if _PLAIN.fullmatch(name) and not _RESERVED.fullmatch(name) and not _WITH_DIGEST.fullmatch(name):
+    if _PLAIN.fullmatch(name) and not DEVICE.fullmatch(name) and not _WITH_DIGEST.fullmatch(name):
         return name
     ascii_letters = unicodedata.normalize("NFKD", name[: 4 * LONGEST]).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", ascii_letters.lower()).strip("-")[:LONGEST].strip("-")
