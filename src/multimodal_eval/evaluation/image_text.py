@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
+from multimodal_eval.core.errors import ImageError, MissingPackageError, ModelError, UnavailableError
 from multimodal_eval.core.metric import Scorer, Value
 from multimodal_eval.core.options import Name, Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample, has
@@ -85,7 +85,7 @@ class ImageTextMetric(ModelMetric):
         """Check that the encoder is on this machine."""
         try:
             check_image_text_encoder(self.model)
-        except ModelError:  # present but broken
+        except (MissingPackageError, ModelError):  # no other directory helps, or this one is broken
             raise
         except UnavailableError as absent:
             raise UnavailableError(f"{absent}, or name a directory: --option {self.name}.model=DIR") from None
@@ -95,6 +95,14 @@ class ImageTextMetric(ModelMetric):
         from multimodal_eval.models.source import fetchable
 
         return fetchable(self.model)
+
+    def warm_up(self) -> None:
+        """Start the processes that decode images while the model is opened. Called before many samples are scored."""
+        from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
+
+        pool = decoding_pool()
+        if pool is not None:
+            pool.warm_up()
 
     def open(self, state: Any) -> Scorer:
         """Open the model, which is shared within the process."""
@@ -131,15 +139,21 @@ def cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np
 
 class _Scorer:
     def __init__(self, metric: ImageTextMetric, encoder: ImageTextEncoder) -> None:
-        self.metric, self.encoder = metric, encoder
+        from multimodal_eval.evaluation.image_reader import reader_of
+
+        self.metric, self.encoder, self.reader = metric, encoder, reader_of(encoder)
+        self.is_concurrent: bool = getattr(encoder, "is_concurrent", False)
+        self.reader.forget()
+
+    def expect(self, batch: Sequence[Sample]) -> None:
+        """Start to read the images of a batch that is scored later."""
+        self.reader.expect([sample.image for sample in batch])
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """Read the images first: a sample with an unreadable image is unscored, whatever its answer."""
         import numpy as np
 
-        from multimodal_eval.evaluation.images import images_of
-
-        with images_of([sample.image for sample in batch]) as images:
+        with self.reader.images_of([sample.image for sample in batch]) as images:
             opened = [row for row, image in enumerate(images) if image.fault is None]
             vectors = np.asarray(self.encoder.encode_images([images[row] for row in opened]))
         texts = [self._text(sample.generated_answer or "") for sample in batch]

@@ -20,8 +20,7 @@ from multimodal_eval.core.errors import ImageError, shorten
 from multimodal_eval.media.content import is_url
 from multimodal_eval.media.images import image_bytes, load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
-from multimodal_eval.models.cache import digest
-from multimodal_eval.models.clip.lazy_images import LazyImage
+from multimodal_eval.models.clip.lazy_images import LazyImage, image_key
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -74,15 +73,21 @@ def _image(source: Any, *, policy: MediaPolicy, spool: Spool) -> LazyImage:
         content = image_bytes(source, policy=policy)
     except ImageError as fault:
         return LazyImage(b"", load, str(fault))
-    key = digest(content)
+    key = image_key(content)
     if not isinstance(source, str | PathLike):  # already in memory
         return LazyImage(key, load)
-    reread = spool.keep(content) if is_url(source) else partial(image_bytes, source, policy=policy)
-    return LazyImage(key, partial(_opened, source, key, reread, policy))
+    if is_url(source):
+        return LazyImage(key, partial(_opened, source, key, spool.keep(content), policy))
+    return LazyImage(key, opened_again(source, key, policy))
+
+
+def opened_again(source: Any, key: bytes, policy: MediaPolicy) -> Callable[[], Image.Image]:
+    """A function that reads a local image once more and opens it. It refuses other content than that of the key."""
+    return partial(_opened, source, key, partial(image_bytes, source, policy=policy), policy)
 
 
 def _opened(source: Any, key: bytes, reread: Callable[[], bytes], policy: MediaPolicy) -> Image.Image:
     content = reread()
-    if digest(content) != key:
+    if image_key(content) != key:
         raise ImageError(f"{shorten(str(source))} changed while it was being read")
     return load_image_any(content, policy=policy)

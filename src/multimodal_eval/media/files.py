@@ -33,7 +33,9 @@ def read_file(path: str | Path, policy: MediaPolicy, error: type[MediaError] = I
         if status.st_size > policy.max_bytes:
             raise error(_too_large(path, policy))
         with file.open("rb") as stream:
-            content = stream.read(policy.max_bytes + 1)
+            content = stream.read(status.st_size + 1)  # to allocate a buffer for the limit would take longer
+            if len(content) > status.st_size:  # it has grown since the check, or it states no size
+                content += stream.read(policy.max_bytes + 1 - len(content))
     except MediaError:
         raise
     except FileNotFoundError:

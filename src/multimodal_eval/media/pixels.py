@@ -41,7 +41,8 @@ def checked_image(image: Image.Image, policy: MediaPolicy) -> Image.Image:
     """The current frame of a Pillow image as eight-bit RGB."""
     _refuse_size(image.size, policy)
     with _decoding("the image"):
-        return _as_rgb(image)
+        rgb = _as_rgb(image)
+        return rgb.copy() if rgb is image else rgb
 
 
 def decoded(content: bytes, policy: MediaPolicy) -> Image.Image:
@@ -159,7 +160,9 @@ def _colours(image: Image.Image) -> Image.Image:
     if image.mode in _SIXTEEN_BIT or (image.mode == "I" and image.format == "PNG"):
         return _from_sixteen_bits(image)
     if image.mode in _PLAIN or image.mode in _WITH_ALPHA:
-        return _over_white(image) if image.has_transparency_data else image.convert("RGB")
+        if image.has_transparency_data:
+            return _over_white(image)
+        return image if image.mode == "RGB" else image.convert("RGB")
     raise ImageError(f"an image of mode {image.mode!r} has no well-defined conversion to RGB")
 
 

@@ -36,6 +36,7 @@ from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.reading import ReadItem, perform
 from multimodal_eval.run.sample_checks import Refused, checked_part
 from multimodal_eval.run.suspects import Suspect
+from multimodal_eval.run.upcoming import Upcoming, announce_to
 
 BATCH = 1024
 States = dict[str, Any]  # corpus statistics by metric, of a type defined by the metric
@@ -89,6 +90,7 @@ class Worker:
     source: Input | None = None  # the opened input, which knows the line of a sample
     threads: int = 1  # for the batches of one part: more than one if there are fewer parts than cores
     announce: Callable[[str], None] = field(default=unannounced, repr=False)  # called with the metric that is scored
+    upcoming: Upcoming = field(default_factory=Upcoming, repr=False)
     _states: States = field(default_factory=dict, repr=False)
     _retries: defaultdict[str, Retries] = field(default_factory=lambda: defaultdict(Retries), repr=False)  # by metric
 
@@ -236,10 +238,17 @@ class Worker:
         """The opened metrics."""
         scorers: dict[str, Scorer] = {}
         for metric in self.fresh:
+            if len(self.upcoming.parts) > 1 and hasattr(metric, "warm_up"):
+                metric.warm_up()
             state = self.state(metric)
             with blamed_on(metric.name, "being opened"):
                 scorers[metric.name] = metric.open(state)
         return scorers
+
+    @cached_property
+    def _expecting(self) -> list[tuple[Metric, Any]]:
+        """The metrics whose scorers want to know which samples come next."""
+        return [(m, self.scorers[m.name]) for m in self.fresh if hasattr(self.scorers[m.name], "expect")]
 
     def probe(self, suspect: Suspect) -> None:
         """Score some samples of a part only to test whether the process crashes."""
@@ -290,7 +299,8 @@ class Worker:
         only these samples.
         """
         folder = self.folder
-        samples = self._batch(part)
+        expect = partial(announce_to, self._expecting, self.plan.config)
+        samples = self.upcoming.batch(part, self._batch, expect) if self._expecting else self._batch(part)
         fresh = self._fresh_scores(part, samples)
         if (open_part := _open_part(fresh)) is not None:
             if not self.accept_open:

@@ -145,6 +145,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
+    _refuse_names_in_other_case(names)
     if config.strata is not None:
         check_strata(config.strata, metrics)
     check_human(config, metrics)
@@ -194,6 +195,18 @@ def _refuse_unknown(names: Sequence[str], config: RunConfig) -> None:
     for name in names:
         if name not in config.judges:
             _registered(name, config)
+
+
+def _refuse_names_in_other_case(names: Sequence[str]) -> None:
+    """Metrics name files of the run folder, and `Cider.bin` is `cider.bin` on Windows and macOS."""
+    chosen: dict[str, str] = {}
+    for name in names:
+        other = chosen.setdefault(name.lower(), name)
+        if other != name:
+            raise ConfigError(
+                f"{other!r} and {name!r} differ only in capital letters, and would share files on Windows and macOS. "
+                "Rename one of them"
+            )
 
 
 def _registered(name: str, config: RunConfig) -> Metric:

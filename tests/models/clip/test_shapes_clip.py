@@ -33,6 +33,20 @@ def test_it_finds_the_caption_among_hard_distractors():
     assert correct / SCENES >= 0.85  # 94.7 % of 2,000 scenes according to the model card; 1 in 101 by chance
 
 
+def test_int8_is_close_in_the_label_and_not_cached():
+    images = []
+    for number in range(6):
+        random = Random(f"unseen {number}")
+        image = draw(random_scene(random), random.getrandbits(48), 224)
+        images.append(LazyImage(bytes([number]), lambda image=image: image))
+    exact, rough = (open_image_text_encoder(f"shapes-clip{kind}") for kind in ("", "+int8"))
+    assert rough.label == f"{exact.label}+int8"
+    vectors = [encoder.encode_images(images) for encoder in (exact, rough)]
+    assert 0.998 < (vectors[0] * vectors[1]).sum(axis=1).min() < 0.999999
+    assert not rough.cache.path.exists()
+    assert (exact.encode_texts(["a red circle"]) == rough.encode_texts(["a red circle"])).all()
+
+
 def test_it_is_small_and_its_card_has_the_measured_accuracy():
     folder = find_model("shapes-clip").folder
     weights = [

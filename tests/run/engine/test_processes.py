@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from multimodal_eval import evaluate, load_run, resume
-from multimodal_eval.run.engine import local, processes
+from multimodal_eval.run.engine import local
 from multimodal_eval.run.engine.local import Local
 from tests.run.local_runs import PLUGIN, run, samples
 
@@ -51,25 +50,6 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "ran").read_text() == "once"
     assert load_run(tmp_path / "run")["slow_words"]["value"] == 2
-
-
-def test_runs_in_several_threads_leave_the_main_module_unchanged():
-    main = vars(sys.modules["__main__"])
-    before = main["__spec__"], main.get("__file__")
-    hidden = []
-
-    def hide():
-        for _ in range(100):
-            with processes._main_hidden():
-                hidden.append(main["__spec__"] is None and "__file__" not in main)
-
-    threads = [threading.Thread(target=hide) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert hidden == [True] * 400
-    assert (main["__spec__"], main.get("__file__")) == before
 
 
 def wait_for(condition, seconds=600):

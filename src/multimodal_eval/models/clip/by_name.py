@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.models import torch_device
 from multimodal_eval.models.cache import VectorCache
-from multimodal_eval.models.clip.lazy_images import LazyImage
+from multimodal_eval.models.clip.lazy_images import LazyImage, cached_content
+from multimodal_eval.models.clip.pixels import Decoding
 from multimodal_eval.models.encoders import ImageTextEncoder
 from multimodal_eval.models.lookup import ModelEntry, model_faults
-from multimodal_eval.models.source import TORCH, find_model
+from multimodal_eval.models.source import find_model, parse_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,26 +22,45 @@ if TYPE_CHECKING:
 
 
 def find(name: str) -> ModelEntry[ImageTextEncoder]:
-    """Look up an encoder without loading it. `torch:NAME` runs it in torch, on a GPU if there is one."""
-    if name.startswith(TORCH):
+    """Look up an encoder without loading it. `torch:NAME`, `torch:NAME+bf16` and `NAME+int8` run it in another way."""
+    parsed = parse_name(name)
+    model = find_model(parsed.base)
+    parsed.refuse_format(runs_in_torch=parsed.in_torch)
+    if parsed.in_torch:
         from multimodal_eval.models.clip import on_torch as clip_torch
 
-        model = find_model(name.removeprefix(TORCH))
+        format_ = parsed.torch_format
         return ModelEntry(
-            clip_torch.label_of(model), model.check, lambda: CachedImageTextEncoder(clip_torch.TorchClip.of(model))
+            torch_device.label_of(model, format_),
+            partial(clip_torch.check, model),
+            lambda: CachedImageTextEncoder(clip_torch.TorchClip.of(model, format_)),
         )
     from multimodal_eval.models.clip import encoder as clip
 
-    model = find_model(name)
-    return ModelEntry(model.label, partial(clip.check, model), lambda: CachedImageTextEncoder(clip.OnnxClip(model)))
+    int8 = parsed.number_format == "int8"  # not cached: a vector depends on the other images of its batch
+    return ModelEntry(
+        model.onnx_label(int8=int8),
+        partial(clip.check, model, int8=int8),
+        lambda: CachedImageTextEncoder(clip.OnnxClip(model, int8=int8), cached=not int8),
+    )
 
 
 class CachedImageTextEncoder:
     """Encodes each image and text once and caches the vectors. A cached image is not opened again."""
 
-    def __init__(self, inner: ImageTextEncoder) -> None:
+    def __init__(self, inner: ImageTextEncoder, *, cached: bool = True) -> None:
         self.inner, self.label = inner, inner.label
-        self.cache = VectorCache(inner.label)
+        self.cache = VectorCache(inner.label, on=cached)
+        self.is_concurrent: bool = getattr(inner, "is_concurrent", False)  # two threads may use it at the same time
+
+    @property
+    def decoding(self) -> Decoding | None:
+        """How other processes can prepare images for this encoder; None if they cannot."""
+        inner: Any = self.inner
+        cache = self.cache
+        if not hasattr(inner, "hand_over"):
+            return None
+        return Decoding(inner.hand_over, inner.receive, lambda: cache.readable_path, getattr(inner, "pin", None))
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One row per text."""
@@ -50,7 +71,7 @@ class CachedImageTextEncoder:
         """One row per image. An image that cannot be opened gets NaN, and its `fault` is set."""
         import numpy as np
 
-        contents = [b"image:" + image.key for image in images]
+        contents = [cached_content(image.key) for image in images]
         rows = self.cache.rows(contents, lambda missing: self._images([images[i] for i in missing]))
         vectors = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
         for position, row in enumerate(rows):  # if no image can be opened, the rows of NaN have no known width

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.batching import MIN_ROWS, equal_lengths, run_in_parallel
+from multimodal_eval.core.machine import cores
+from multimodal_eval.models.batching import MAX_THREADS, MIN_ROWS, equal_lengths, run_in_parallel
 from multimodal_eval.models.clip.graphs import ClipConfig, text_graph, vision_graph
 from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
+from multimodal_eval.models.clip.pixels import HandOver
 from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing, SiglipImageSettings
 from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.formats.onnx_graph import open_exported, open_session
+from multimodal_eval.models.runtime import check_runtime
 from multimodal_eval.models.source import Model
 from multimodal_eval.resources.formats import ONNX_TOWERS
 
@@ -25,10 +28,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
+    Pixels = NDArray[np.uint8]
 
 TOKENS_PER_BATCH = 1024
-IMAGES_PER_GROUP = 16
 IMAGES_PER_BATCH = 4  # each batch runs on one thread
+MIN_BATCHES = 4  # in a group of images that are opened together
 _EXPORTED_OUTPUTS = {"text": ("text_embeds", "pooler_output"), "vision": ("image_embeds", "pooler_output")}
 
 
@@ -47,9 +51,12 @@ def preprocessing_of(model: Model) -> Preprocessing:
     return preprocess
 
 
-def check(model: Model) -> None:
+def check(model: Model, *, int8: bool = False) -> None:
     """Refuse a model that cannot be run, without loading it."""
+    check_runtime(model.name)
     ClipConfig.of(model)
+    if int8 and not (model.folder / "model.safetensors").is_file():
+        raise ModelError(f"{model.name!r} cannot be run as int8: that needs its weights as model.safetensors")
     model.file("tokenizer.json")
     preprocessing_of(model)
     if not (model.folder / "model.safetensors").is_file() and _exports(model) is None:
@@ -77,19 +84,20 @@ def _verified(model: Model, name: str) -> Path:
 
 
 class OnnxClip:
-    """Both towers of a model."""
+    """Both towers of a model. `int8` rounds the matrices of the vision tower and their inputs."""
 
-    def __init__(self, model: Model) -> None:
-        check(model)
-        self.label = model.label
+    def __init__(self, model: Model, *, int8: bool = False) -> None:
+        check(model, int8=int8)
+        self.label = model.onnx_label(int8=int8)
         self.texts = ClipTexts(model)
         self.preprocess = preprocessing_of(model)
+        self.hand_over = HandOver(self.preprocess)
         self.text_tower: _Tower
         self.vision_tower: _Tower
         if (model.folder / "model.safetensors").is_file():
             folder, config = model.weights.path.parent, ClipConfig.of(model)
             self.text_tower = _Tower(open_session(text_graph(model.weights, config), folder, 1))
-            self.vision_tower = _Tower(open_session(vision_graph(model.weights, config), folder, 1))
+            self.vision_tower = _Tower(open_session(vision_graph(model.weights, config, int8=int8), folder, 1))
         else:
             exports = _exports(model)
             assert exports is not None
@@ -125,18 +133,24 @@ class OnnxClip:
 
         vectors: dict[int, Vectors] = {}
 
-        def run(job: list[tuple[int, Vectors]]) -> None:
-            arrays = [array for _, array in job]
+        def run(job: list[tuple[int, Pixels]]) -> None:
+            arrays = [self.preprocess.normalised(pixels) for _, pixels in job]
             pixels = np.stack(arrays + arrays[:1] * (MIN_ROWS - len(arrays)))
             out = self.vision_tower(pixels=pixels, pixel_values=pixels)
             vectors.update({position: row for (position, _), row in zip(job, out, strict=False)})
 
-        for positions, arrays in open_in_groups(images, self.preprocess, group_size=IMAGES_PER_GROUP):
+        is_prepared = all(image.received is not None for image in images)
+        group_size = len(images) if is_prepared else IMAGES_PER_BATCH * min(max(cores(), MIN_BATCHES), MAX_THREADS)
+        for positions, arrays in open_in_groups(images, self.hand_over, group_size=group_size or 1):
             ready = list(zip(positions, arrays, strict=True))
             starts = range(0, len(ready), IMAGES_PER_BATCH)
             run_in_parallel(run, [ready[start : start + IMAGES_PER_BATCH] for start in starts])
         failed = np.full_like(next(iter(vectors.values())), np.nan) if vectors else np.full(1, np.nan, np.float32)
         return np.stack([vectors.get(position, failed) for position in range(len(images))])
+
+    def receive(self, pixels: Pixels) -> list[Pixels]:
+        """Copies of what `hand_over` returned for several images in another process, whose memory is used again."""
+        return list(pixels.copy())
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is longer than the model reads."""

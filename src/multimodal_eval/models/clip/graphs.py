@@ -143,10 +143,10 @@ def text_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
     return graph.model({**inputs, "pooled": ("INT64", ["texts"])}, {"embeddings": x})
 
 
-def vision_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
+def vision_graph(weights: SafetensorsFile, config: ClipConfig, *, int8: bool = False) -> bytes:
     """Input: `pixels` (images, 3, size, size)."""
     tower, clip = config.vision, config.is_clip
-    graph = Graph(weights)
+    graph = Graph(weights, int8=int8)
     width, patch, epsilon = tower.hidden_size, tower.patch_size, tower.layer_norm_eps
     count = graph.op("Slice", graph.op("Shape", "pixels"), graph.integers(0), graph.integers(1))
     kernel = [graph.weight("vision_model.embeddings.patch_embedding.weight")]

@@ -1,8 +1,9 @@
 """CLIP and SigLIP in torch, optimised for a GPU: `torch:NAME`, needs the extra `[torch]`.
 
-Images of the same size are batched as bytes. Threads copy them into a ring of pinned buffers, a separate stream uploads
-them while the GPU works on earlier batches, and resizing is two matrix products with Pillow's weights. On CUDA the
-towers run in bfloat16, and the label says so. On the CPU everything is float32.
+Images of the same size are batched as bytes. Those that other processes decode are uploaded from the memory shared with
+them; for arrays, threads fill a ring of pinned buffers. A separate stream uploads while the GPU works on earlier
+batches, and resizing is two matrix products with Pillow's weights. The towers run in float32, or in bfloat16 as
+`torch:NAME+bf16`, which the label says.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
+from multimodal_eval.models.clip.pixels import HandOver
 from multimodal_eval.models.clip.preprocessing import Preprocessing, matrices
+from multimodal_eval.models.torch_device import Format, Placement, exact, halving, label_of, place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +33,10 @@ if TYPE_CHECKING:
 SLOTS = 3  # one is filled, one is uploaded, one is in use
 SLOT_BYTES = 256 << 20
 IMAGES_PER_BATCH = 256
-IMAGES_PER_GROUP = 48  # opened together
+IMAGES_PER_GROUP = 256  # opened together
+WHOLE_UP_TO = 1 << 19  # pixels: larger images are resized before they are sent, so that many fit into memory
 TOKENS_PER_BATCH = 1 << 15
+PADDING = 0  # a token of CLIP that is not the end
 COPY_THREADS = 12
 
 
@@ -48,10 +54,11 @@ def _torch(name: str) -> Any:
     return require("torch", extra="torch", purpose=f"the encoder 'torch:{name}'")
 
 
-def label_of(model: Model) -> str:
-    """Name and revision, and the number format if it is not float32."""
-    torch = _torch(model.name)
-    return f"{model.label}+torch{'-bf16' if torch.cuda.is_available() else ''}"
+def check(model: Model) -> None:
+    """Check that the model, the packages and the device are available."""
+    model.check()
+    place(f"the encoder 'torch:{model.name}'")
+    require("transformers", extra="torch", purpose=f"the encoder 'torch:{model.name}'")
 
 
 class TorchClip:
@@ -63,33 +70,30 @@ class TorchClip:
         self.torch = _torch(label)
         self.label, self.preprocess, self.texts = label, preprocess, texts
         self.device, self.dtype = self.torch.device(device), dtype
+        self.placed = Placement(self.torch, self.device, "float32" if dtype is self.torch.float32 else "bf16")
         self.towers = towers.to(self.device, dtype).eval()
+        self.is_concurrent = self.device.type == "cuda"  # one thread can prepare what the device computes next
         self.image_features: Callable[[Any], Any] = self.towers.get_image_features
         self._gain, self._shift = self._normalisation()
         self._ring = _Ring(self.torch, self.device)
         self._weights: dict[tuple[int, int], tuple[_Pass, _Pass]] = {}
+        self.hand_over = HandOver(preprocess, WHOLE_UP_TO)
+        self._receiving: Any = None  # the stream of the thread that receives images
 
     @classmethod
-    def of(cls, model: Model) -> TorchClip:
+    def of(cls, model: Model, number_format: Format = "float32") -> TorchClip:
         """Open the model of a directory, on the GPU if there is one. Code that comes with the model is not run."""
         from multimodal_eval.models.clip.encoder import preprocessing_of
         from multimodal_eval.models.clip.text import ClipTexts
 
-        torch = _torch(model.name)
+        placed = place(f"the encoder 'torch:{model.name}'", number_format)
         library = require("transformers", extra="torch", purpose=f"the encoder 'torch:{model.name}'")
         model.verify()
         texts = ClipTexts(model)
         kind = {"clip": library.CLIPModel, "siglip": library.SiglipModel}[texts.family]
         towers = kind.from_pretrained(str(model.folder), local_files_only=True, use_safetensors=True)
-        on_gpu = torch.cuda.is_available()
-        return cls(
-            towers,
-            preprocessing_of(model),
-            texts,
-            label=label_of(model),
-            device="cuda" if on_gpu else "cpu",
-            dtype=torch.bfloat16 if on_gpu else torch.float32,
-        )
+        label = label_of(model, number_format)
+        return cls(towers, preprocessing_of(model), texts, label=label, device=placed.device, dtype=placed.dtype)
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is longer than the model reads."""
@@ -99,17 +103,35 @@ class TorchClip:
         """One unit vector per text."""
         import numpy as np
 
-        torch = self.torch
         order: list[int] = []
         rows: list[Any] = []
-        with torch.inference_mode():
-            for positions, ids in equal_lengths(self.texts.ids(texts), tokens=TOKENS_PER_BATCH, min_rows=1):
-                out = self.towers.get_text_features(torch.tensor(ids, device=self.device))
-                order += positions
-                rows.append(self._unit(out))
-            if not rows:
-                return np.empty((0, 0), np.float32)
-            return self._in_order(order, rows, len(texts))
+
+        def run(batch: Sequence[tuple[int, Sequence[int]]]) -> None:
+            ids = self.placed.upload(np.array([ids for _, ids in batch]))
+            with self.placed.inference():
+                rows.append(self._unit(self.towers.get_text_features(ids)))
+            order.extend(position for position, _ in batch)
+
+        for positions, ids in self._text_batches(self.texts.ids(texts)):
+            halving(self.torch, run, list(zip(positions, ids, strict=True)))
+        return self._in_order(order, rows, len(texts)) if rows else np.empty((0, 0), np.float32)
+
+    def _text_batches(self, ids: list[list[int]]) -> Iterator[tuple[list[int], list[list[int]]]]:
+        """Batches of about `TOKENS_PER_BATCH` tokens: positions and rows of the same length.
+
+        CLIP's text tower is causal, and the vector is that of the first end token: what follows it has no effect. So
+        its rows are padded, and a part of a run is one batch instead of one for every length.
+        """
+        if getattr(self.towers.config, "model_type", "") != "clip":
+            for positions, rows in equal_lengths(ids, tokens=TOKENS_PER_BATCH, min_rows=1):
+                yield positions, [list(row) for row in rows]
+            return
+        order = sorted(range(len(ids)), key=lambda position: -len(ids[position]))
+        while order:
+            longest = len(ids[order[0]])
+            count = max(1, TOKENS_PER_BATCH // max(1, longest))
+            positions, order = order[:count], order[count:]
+            yield positions, [ids[position] + [PADDING] * (longest - len(ids[position])) for position in positions]
 
     def encode_images(self, images: Sequence[LazyImage]) -> Vectors:
         """One unit vector per image. An image that cannot be opened gets NaN, and its `fault` is set."""
@@ -117,13 +139,41 @@ class TorchClip:
 
         order: list[int] = []
         rows: list[Any] = []
-        for positions, arrays in open_in_groups(images, self._as_array, group_size=IMAGES_PER_GROUP):
-            for indexes, vectors in self._launched(arrays):
-                order += [positions[index] for index in indexes]
-                rows.append(vectors)
+        for positions, tensors in open_in_groups(images, self._opened, group_size=IMAGES_PER_GROUP):
+            for chunk in chunks_by_shape([tensor.shape for tensor in tensors], IMAGES_PER_BATCH, 2 * SLOT_BYTES):
+                with self.placed.inference():
+                    batch = self.torch.stack([tensors[index] for index in chunk])
+                    rows.append(self._unit(self.image_features(self.prepared(batch))))
+                order += [positions[index] for index in chunk]
         if not rows:
             return np.full((len(images), 1), np.nan, np.float32)
         return self._in_order(order, rows, len(images))
+
+    def receive(self, pixels: Pixels) -> Sequence[Any]:
+        """What `hand_over` returned for several images in another process, as tensors on the device.
+
+        The memory of the pixels is then free again.
+        """
+        torch = self.torch
+        if self.device.type != "cuda":
+            return list(torch.from_numpy(pixels.copy()))
+        if self._receiving is None:
+            self._receiving = torch.cuda.Stream(self.device)
+        with torch.cuda.stream(self._receiving):
+            tensor = torch.empty(pixels.shape, dtype=torch.uint8, device=self.device)
+            tensor.copy_(torch.from_numpy(pixels), non_blocking=True)
+        self._receiving.synchronize()
+        tensor.record_stream(torch.cuda.default_stream(self.device))
+        images: Sequence[Any] = tensor.unbind()
+        return images
+
+    def pin(self, memory: Pixels) -> None:
+        """Let the device read this memory directly. Without that, copies from it are slower."""
+        if self.device.type == "cuda":
+            self.torch.cuda.cudart().cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
+
+    def _opened(self, image: Any) -> Any:
+        return self.receive(self.hand_over(image)[None].copy())[0]  # torch refuses memory that it cannot write
 
     def encode_arrays(self, arrays: Sequence[Pixels]) -> Vectors:
         """One unit vector per decoded image; each array has the shape (height, width, 3)."""
@@ -132,15 +182,9 @@ class TorchClip:
             [index for indexes, _ in launched for index in indexes], [row for _, row in launched], len(arrays)
         )
 
-    def _as_array(self, image: Any) -> Pixels:
-        import numpy as np
-
-        self.preprocess.passes(image.height, image.width)  # refuses the same images as the onnxruntime encoder
-        return np.asarray(image.convert("RGB"))
-
     def _launched(self, arrays: Sequence[Pixels]) -> Iterator[tuple[list[int], Any]]:
         """Positions and vectors. The device may still be computing them: this does not wait."""
-        with self.torch.inference_mode():
+        with exact(self.torch), self.torch.inference_mode():
             launched = []
             for positions, batch in self._ring.uploaded(arrays):
                 launched.append((positions, self._unit(self.image_features(self.prepared(batch)))))
@@ -155,9 +199,9 @@ class TorchClip:
         return vectors
 
     def prepared(self, batch: Any) -> Any:
-        """From bytes (images, height, width, 3) to the tower's input. Equal to Pillow and numpy up to rounding."""
+        """From bytes (images, height, width, 3 or 4) to the tower's input. Equal to Pillow and numpy up to rounding."""
         torch, (columns, rows) = self.torch, self._matrices(*batch.shape[1:3])
-        used = batch[:, columns.first : columns.last, rows.first : rows.last]
+        used = batch[:, columns.first : columns.last, rows.first : rows.last, :3]
         x = used.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
         x = self._rounded(x @ rows.weights.T).flatten(0, 1)
         x = self._rounded(torch.bmm(columns.weights.expand(len(x), -1, -1), x)).unflatten(0, (-1, 3))
@@ -190,6 +234,18 @@ class TorchClip:
     def _unit(self, out: Any) -> Any:
         rows = getattr(out, "pooler_output", out).float()  # transformers 5 wraps the features
         return rows / rows.norm(dim=-1, keepdim=True)
+
+
+def chunks_by_shape(shapes: Sequence[tuple[int, ...]], count: int, size: int) -> list[list[int]]:
+    """Positions of equal shapes: at most `count` together, and at most `size` bytes if they are more than one."""
+    by_shape: dict[tuple[int, ...], list[int]] = {}
+    for position, shape in enumerate(shapes):
+        by_shape.setdefault(tuple(shape), []).append(position)
+    chunks = []
+    for shape, positions in by_shape.items():
+        most = max(1, min(count, size // prod(shape)))
+        chunks += [positions[start : start + most] for start in range(0, len(positions), most)]
+    return chunks
 
 
 @dataclass(frozen=True)
@@ -239,14 +295,8 @@ class _Ring:
 
     def _chunks(self, arrays: Sequence[Pixels]) -> list[list[int]]:
         """Positions of images of the same size, at most as many as fit into a slot and a batch."""
-        by_shape: dict[tuple[int, ...], list[int]] = {}
-        for position, array in enumerate(arrays):
-            by_shape.setdefault(array.shape, []).append(position)
-        chunks = []
-        for positions in by_shape.values():
-            count = max(1, min(IMAGES_PER_BATCH, SLOT_BYTES // arrays[positions[0]].nbytes))
-            chunks += [positions[start : start + count] for start in range(0, len(positions), count)]
-        return chunks
+        shapes = [array.shape for array in arrays]
+        return chunks_by_shape(shapes, IMAGES_PER_BATCH, SLOT_BYTES)
 
     def _allocate(self, size: int) -> None:
         if self.slots and self.slots[0].host.numel() >= size:

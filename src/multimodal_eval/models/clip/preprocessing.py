@@ -113,15 +113,23 @@ class Preprocessing:
 
     def __call__(self, image: Image.Image) -> NDArray[np.float32]:
         """The image as an array of shape (channels, height, width)."""
+        return self.normalised(self.cropped(image))
+
+    def cropped(self, image: Image.Image) -> NDArray[np.uint8]:
+        """The image resized and cropped, as bytes of shape (height, width, channels)."""
         import numpy as np
 
-        image = image.convert("RGB")
+        image = image if image.mode == "RGB" else image.convert("RGB")
         for size in self.passes(image.height, image.width):
             if size != image.size:
                 image = image.resize(size, self.resample)
         pixels = np.asarray(image)
-        if self.crop is not None:
-            pixels = centre(pixels, *self.crop)
+        return pixels if self.crop is None else centre(pixels, *self.crop)
+
+    def normalised(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The bytes of an image, rescaled and normalised, as an array of shape (channels, height, width)."""
+        import numpy as np
+
         # Computed in float64, then rounded, for the 256 possible values instead of for every pixel.
         values = np.arange(256, dtype=np.float64)
         table = (values if self.scale is None else values * self.scale).astype(np.float32)

@@ -58,7 +58,7 @@ class ClipTexts:
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text. SigLIP's are padded to the full length, CLIP's are not."""
         prepared = [self._prepared(text) for text in texts]
-        return [encoding.ids for encoding in self.tokenizer.encode_batch(prepared)]
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(prepared)]
 
     def pooled_position(self, ids: Sequence[int]) -> int:
         """The position of the token whose vector represents the text."""

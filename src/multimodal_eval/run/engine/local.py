@@ -6,6 +6,7 @@ Models run in this process, and their libraries use all cores. Metrics that only
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,14 +14,18 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.machine import cores
+from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
 from multimodal_eval.run.engine.base import AHEAD, IN_OTHER_PROCESSES, Crashed, Inline, Recipe, Work, ahead_of, in_order
 from multimodal_eval.run.part import Worker
+from multimodal_eval.run.upcoming import Upcoming
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
 MIN_PARTS = 3  # for processes: starting one takes most of a second
 TRIES = 2
+SWITCH_INTERVAL = 0.0005  # seconds
+MODEL_THREADS = 2  # one writes and reads while the other computes
 THREADS = 4  # per process: a quarter of the work of native metrics is in Python, which runs one thread at a time
 MANY_SPLITS = 256  # for processes that only read: about 4 GB, of which a thread reads 100 MB in a second
 BUNDLE = AHEAD * THREADS  # maximum number of parts per task of a process with threads
@@ -47,6 +52,11 @@ class Local:
             return _in_threads(worker, work, items, workers)
         if workers > 1 and placement == "process" and len(items) >= MIN_PARTS and _can_leave(worker):
             return _in_processes(Recipe.of(worker), work, items, workers)
+        if placement == "model" and work == "score":
+            limit_decoders(self.workers)
+            worker.upcoming = Upcoming(list(items))
+            if workers > 1 and _is_concurrent(worker):
+                return _with_models(worker, work, items)
         return Inline().map(worker, work, items)
 
 
@@ -61,6 +71,22 @@ def _can_leave(worker: Worker) -> bool:
 
     childless = current_process().daemon  # a daemon process cannot start children
     return worker.plan.is_portable and worker.folder.is_shared and not childless
+
+
+def _is_concurrent(worker: Worker) -> bool:
+    """Whether two threads may score two parts with the models of this process."""
+    models = [worker.scorers[metric.name] for metric in worker.fresh if metric.placement == "model"]
+    return all(getattr(scorer, "is_concurrent", False) for scorer in models)
+
+
+def _with_models(worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
+    """Score parts in two threads. The thread that hands out images to decode must not wait long for one of them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        yield from _in_threads(worker, work, items, MODEL_THREADS)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def _in_threads(worker: Worker, work: Work, items: Sequence[Any], workers: int) -> Iterator[Any]:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import cycle
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,12 +24,14 @@ from uuid import uuid4
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
+from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
 from multimodal_eval.run.engine.base import AHEAD, BEFORE_SCORING, Crashed, Recipe, Work, ahead_of, in_order
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.signatures import stored_signature
 
 # A part that cannot be scored is bisected and scored again; a failure to read or to gather statistics ends the run.
 RETRIES: dict[Work, int] = {**dict.fromkeys(BEFORE_SCORING, 3), "score": 1, "probe": 1, "score_again": 1}
+ANNOUNCED = 3  # parts of an actor after the current one
 OBJECT_STORE = 100_000_000  # bytes: only small objects are sent
 LONGEST_FOLDER = 20  # characters, out of 107 for the path of a socket
 # Messages about recovered crashes that Ray would print to standard output, between our results.
@@ -93,20 +94,22 @@ class RayExecutor:
         self._connect()
         recipe = Recipe.of(worker)
         if worker.placement(work) == "model":
-            turns = cycle(self._actors_of(recipe))
-            window = AHEAD * len(self._actors[recipe])
+            actors = self._actors_of(recipe)
+            window = AHEAD * len(actors)
 
-            def submit(item: Any) -> Any:
-                return next(turns).work.remote(self._session, recipe, work, item)
+            def submit(place: int) -> Any:
+                turn = range(place, min(len(items), place + (1 + ANNOUNCED) * len(actors)), len(actors))
+                parts = [items[number] for number in turn]  # this one, and those that the actor gets next
+                return actors[place % len(actors)].work.remote(self._session, recipe, work, *parts)
         else:
             self._actors.clear()  # free their resources
             task = self._ray.remote(_work).options(num_cpus=1, max_retries=RETRIES[work])
             window = self._window(work)
 
-            def submit(item: Any) -> Any:
-                return task.remote(self._session, recipe, work, item)
+            def submit(place: int) -> Any:
+                return task.remote(self._session, recipe, work, items[place])
 
-        return in_order(submit, lambda _, reference: self._result(work, reference), items, window)
+        return in_order(submit, lambda _, reference: self._result(work, reference), range(len(items)), window)
 
     def _result(self, work: Work, reference: Any) -> Any:
         errors = self._ray.exceptions
@@ -173,8 +176,14 @@ class RayExecutor:
                 max_task_retries=RETRIES["score"],
                 scheduling_strategy="SPREAD",
             )
-            self._actors[recipe] = [kind.remote() for _ in range(self._actor_count())]
+            count = self._actor_count()
+            self._actors[recipe] = [kind.remote(self._cores_each(count)) for _ in range(count)]
         return self._actors[recipe]
+
+    def _cores_each(self, actors: int) -> int:
+        """The share of its machine's cores with which an actor reads files; the actors are spread over the machines."""
+        cores_of = [int(node["CPU"]) for node in self._nodes() if node.get("CPU", 0) >= 1]
+        return max(1, min(cores_of) // -(-actors // len(cores_of)))
 
     def _actor_count(self) -> int:
         """As many as fit on the GPUs; without GPUs one per machine, because a model uses all its cores."""
@@ -209,10 +218,15 @@ def _check_address(address: str) -> None:
 
 
 class _ModelActor:
-    """A separate process that keeps its worker open."""
+    """A separate process that keeps its worker open, and reads the files of the parts that it gets next."""
 
-    def work(self, session: _Session, recipe: Recipe, work: Work, item: Any) -> Any:
-        """Do the work in this process."""
+    def __init__(self, cores: int) -> None:
+        limit_decoders(cores)
+
+    def work(self, session: _Session, recipe: Recipe, work: Work, item: Any, *following: Any) -> Any:
+        """Do the work in this process. `following` are the items that it gets next."""
+        if work == "score":
+            _opened(session, recipe).upcoming.add([item, *following])
         return _work(session, recipe, work, item)
 
 

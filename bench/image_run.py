@@ -1,0 +1,180 @@
+"""One run of `mmeval score` in a process of its own, with the seconds of its stages and its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+
+def child(target: Path, arguments: list[str]) -> None:
+    """Run the command and write the seconds of its stages."""
+    stages: defaultdict[str, float] = defaultdict(float)
+    from multimodal_eval.cli.main import cli
+    from multimodal_eval.data.runs.run_folder import RunFolder
+    from multimodal_eval.evaluation.decoding import tickets as decoding
+    from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
+    from multimodal_eval.models.cache import VectorCache
+    from multimodal_eval.models.clip import by_name
+    from multimodal_eval.run import execute
+    from multimodal_eval.run.part import Worker
+
+    timed(stages, "images: waiting", decoding.Submitted, "wait")
+    timed(stages, "model: images", by_name.CachedImageTextEncoder, "_images")
+    timed(stages, "model: texts", by_name.CachedImageTextEncoder, "_texts")
+    timed(stages, "cache", VectorCache, "_look_up")
+    timed(stages, "cache", VectorCache, "_store")
+    timed(stages, "parts: reading", RunFolder, "read_batch")
+    timed(stages, "parts: writing", RunFolder, "write_part")
+    timed(stages, "parts: writing", RunFolder, "write_pieces")
+    timed(stages, "parts: all", Worker, "score")
+    ends: list[float] = []
+    score = Worker.score
+
+    def scored(self: Any, number: int) -> Any:
+        result = score(self, number)
+        ends.append(time.perf_counter())
+        return result
+
+    Worker.score = scored  # type: ignore[assignment, method-assign]
+    timed(stages, "input", execute, "read_input")
+    timed(stages, "scoring and results", execute, "finish")
+    finished: list[float] = []
+    finish = execute.finish
+
+    def timed_finish(*arguments: Any, **options: Any) -> None:
+        finish(*arguments, **options)
+        finished.append(time.perf_counter())
+
+    execute.finish = timed_finish
+    opener = by_name.find
+
+    def find(name: str) -> Any:
+        entry = opener(name)
+
+        def opened() -> Any:
+            with adding(stages, "opening the model"):
+                return entry.open()
+
+        return type(entry)(entry.label, entry.check, opened)
+
+    by_name.find = find
+    try:
+        cli(arguments, standalone_mode=False)
+    finally:
+        pool = decoding_pool()
+        processes = dict(pool.seconds) if pool is not None else {}
+        rows = 256 * (len(ends) - 4)  # parts in between are full
+        steady = rows / (ends[-2] - ends[2]) if len(ends) > 4 else 0.0
+        stages["results"] = finished[-1] - ends[-1] if ends else 0.0
+        content = {"stages": stages, "steady": steady, "processes": processes, "workers": pool.workers if pool else 0}
+        target.write_text(json.dumps(content))
+
+
+class adding:  # noqa: N801 - used like a function
+    def __init__(self, stages: defaultdict[str, float], name: str) -> None:
+        self.stages, self.name = stages, name
+
+    def __enter__(self) -> None:
+        self.started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.stages[self.name] += time.perf_counter() - self.started
+
+
+def timed(stages: defaultdict[str, float], name: str, owner: Any, method: str) -> None:
+    original = getattr(owner, method)
+
+    def wrapper(*arguments: Any, **options: Any) -> Any:
+        with adding(stages, name):
+            return original(*arguments, **options)
+
+    setattr(owner, method, wrapper)
+
+
+def memory_of(process: int) -> int:
+    """The proportional set size of a process and its descendants, in bytes."""
+    total = 0
+    try:
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) * 1024
+        for task in Path(f"/proc/{process}/task").iterdir():
+            for child_process in (task / "children").read_text().split():
+                total += memory_of(int(child_process))
+    except OSError:  # it has ended
+        pass
+    return total
+
+
+class Run:
+    """One run of `mmeval score`."""
+
+    def __init__(self, folder: Path, source: Path, model: str, samples: int, *extra: str, cache: bool = True) -> None:
+        self.samples, self.folder = samples, folder / "run"
+        shutil.rmtree(folder / "home" / "cache", ignore_errors=True)  # the checksum of the weights is kept
+        shutil.rmtree(self.folder, ignore_errors=True)
+        target = folder / "stages.json"
+        target.unlink(missing_ok=True)
+        command = [sys.executable, __file__, str(target), "score", str(source), "--metrics"]
+        command += ["clip_score", "--option", f"clip_score.model={model}", "-o", str(self.folder), *extra]
+        settings = {"MMEVAL_HOME": str(folder / "home")}
+        settings |= {} if cache else {"MMEVAL_CACHE": "off"}
+        started = time.perf_counter()
+        with (folder / "log").open("w+") as log:
+            process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=log, stderr=log)
+            self.memory = self._watched(process)
+            self.seconds = time.perf_counter() - started
+            if process.returncode:
+                log.seek(0)
+                raise SystemExit(log.read()[-3000:])
+        content = json.loads(target.read_text())
+        self.stages, self.processes, self.workers = content["stages"], content["processes"], content["workers"]
+        self.steady = content["steady"]
+        self.scoring = self.stages["scoring and results"] - self.stages.get("opening the model", 0.0)
+        self.work = self.stages["input"] + self.scoring  # and the rest is the start of the process and the model
+
+    def _watched(self, process: subprocess.Popen[bytes]) -> int:
+        peak = 0
+        while True:
+            peak = max(peak, memory_of(process.pid))
+            try:
+                process.wait(2)  # not more often: to read it takes a tenth of a second
+                return peak
+            except subprocess.TimeoutExpired:
+                pass
+
+    def scores(self) -> Any:
+        from multimodal_eval import load_run
+
+        return load_run(self.folder).scores().column("clip_score").to_numpy()
+
+    def shown(self, name: str) -> None:
+        scoring, work, whole = (self.samples / seconds for seconds in (self.scoring, self.work, self.seconds))
+        print(
+            f"  {name:36} {self.steady:7,.0f} images/s after the first parts, {scoring:7,.0f} scoring and results, "
+            f"{work:7,.0f} without start, {whole:7,.0f} whole command ({self.seconds:.1f} s, start "
+            f"{self.seconds - self.work:.1f} s), {self.memory / 1e9:.2f} GB",
+            flush=True,
+        )
+
+    def shown_stages(self) -> None:
+        print("  microseconds per image in this process (threads overlap):")
+        for stage, seconds in sorted(self.stages.items(), key=lambda item: -item[1]):
+            print(f"    {stage:24} {seconds / self.samples * 1e6:8.0f}")
+        if self.processes:
+            print(f"  of {self.workers} decoding processes, and of the thread that takes their results:")
+            total = self.scoring * self.workers
+            for stage, seconds in self.processes.items():
+                share = f"{seconds / total:5.0%} of their time" if stage != "hand over" else ""
+                print(f"    {stage:24} {seconds / self.samples * 1e6:8.0f} {share}")
+
+
+if __name__ == "__main__":
+    child(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,171 @@
+"""Where the time of the main process goes in `mmeval score` with images: stages, and samples of all threads' stacks.
+
+    python3 -u bench/images_profile.py [--images 6144] [--model b32] [--cpu]
+
+Several runs in one process, each with other images, so that only the first one pays for the start of the model, of the
+device and of the decoding processes: as it is, one scoring thread, a shorter switch interval, without the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from clip_gpu import captions
+from image_inputs import made_images, made_model
+from image_run import adding, timed
+
+STEP = 0.01
+STARTED = time.perf_counter()
+
+
+def note(text: str) -> None:
+    print(f"[{time.perf_counter() - STARTED:6.1f} s] {text}", flush=True)
+
+
+class Sampler(threading.Thread):
+    """Counts the functions that the threads run, a hundred times per second."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.samples = 0
+        self.is_stopped = False
+
+    def run(self) -> None:
+        while not self.is_stopped:
+            time.sleep(STEP)
+            self.samples += 1
+            names = {thread.ident: thread.name.split("_")[0] for thread in threading.enumerate()}
+            for ident, frame in sys._current_frames().items():
+                if ident != self.ident:
+                    self.counts[names.get(ident, "?"), place(frame)] += 1
+
+    def shown(self, most: int = 22) -> None:
+        self.is_stopped = True
+        for (thread, where), count in self.counts.most_common(most):
+            print(f"    {count / self.samples:5.0%} {thread:20} {where}")
+
+
+def place(frame: Any) -> str:
+    """The innermost function of this package, and the innermost function of all."""
+    leaf = f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}:{frame.f_lineno}"
+    ours: list[str] = []
+    while frame is not None and len(ours) < 3:
+        if "multimodal_eval" in frame.f_code.co_filename:
+            ours.append(f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}:{frame.f_lineno}")
+        frame = frame.f_back
+    return " < ".join([leaf, *(name for name in ours if name != leaf)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=6144)
+    parser.add_argument("--first", type=int, default=2048)
+    parser.add_argument("--model", default="b32")
+    parser.add_argument("--folder", help="of a model, instead of random weights")
+    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--cpu", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        count = options.first + options.images * options.runs
+        made_images(folder / "images", count)
+        made = Path(options.folder) if options.folder else made_model(folder / options.model, options.model)
+        model = str(made) if options.cpu else f"torch:{made}+bf16"
+        note("model made")
+        profile(folder, model, options)
+
+
+def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
+    os.environ["MMEVAL_HOME"] = str(folder / "home")
+    stages: defaultdict[str, float] = defaultdict(float)
+    from multimodal_eval.cli.main import cli
+    from multimodal_eval.core import machine  # noqa: F401 - the imports are timed
+    from multimodal_eval.data.runs.run_folder import RunFolder
+    from multimodal_eval.evaluation import image_text
+    from multimodal_eval.evaluation.decoding import tickets as decoding
+    from multimodal_eval.evaluation.decoding.pool import DecodingPool
+    from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
+    from multimodal_eval.models.cache import VectorCache
+    from multimodal_eval.models.clip import by_name, on_torch
+    from multimodal_eval.run import execute, part
+    from multimodal_eval.run.engine import local
+
+    note("package imported")
+    for stage, owner, method in (
+        ("images: waiting", decoding.Submitted, "wait"),
+        ("images: start of a process", DecodingPool, "_start"),
+        ("model: images", by_name.CachedImageTextEncoder, "_images"),
+        ("model: texts", by_name.CachedImageTextEncoder, "_texts"),
+        ("model: wait for the device", on_torch.TorchClip, "_in_order"),
+        ("upload", on_torch.TorchClip, "receive"),
+        ("pin", on_torch.TorchClip, "pin"),
+        ("cache: look-up", VectorCache, "_look_up"),
+        ("cache: insert", VectorCache, "_store"),
+        ("parts: reading", RunFolder, "read_batch"),
+        ("parts: writing", RunFolder, "write_part"),
+        ("parts: writing facts", RunFolder, "write_pieces"),
+        ("parts: facts", part, "facts_of"),
+        ("scorer", image_text._Scorer, "score"),
+        ("input", execute, "read_input"),
+        ("finish", execute, "finish"),
+    ):
+        timed(stages, stage, owner, method)
+    ends: list[float] = []
+    score = part.Worker.score
+
+    def scored(self: Any, number: int) -> Any:
+        with adding(stages, "parts: all"):
+            result = score(self, number)
+        ends.append(time.perf_counter())
+        return result
+
+    part.Worker.score = scored  # type: ignore[assignment, method-assign]
+    first, names = 0, ["first run", "warm", "warm, one thread", "warm, switch interval 0.5 ms", "warm, no cache"]
+    for number in range(options.runs + 1):
+        count = options.images if number else options.first
+        source = folder / f"{number}.jsonl"
+        texts = captions(count)
+        rows = [
+            {"id": str(n), "image": f"images/{first + n:07d}.jpg", "generated_answer": texts[n]} for n in range(count)
+        ]
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        first += count
+        local.MODEL_THREADS = 1 if number == 2 else 2
+        sys.setswitchinterval(0.0005 if number == 3 else 0.005)
+        if number == 4:
+            VectorCache._look_up = lambda self, keys: {}  # type: ignore[method-assign]
+            VectorCache._store = lambda self, rows: None  # type: ignore[method-assign]
+        stages.clear()
+        ends.clear()
+        pool = decoding_pool()
+        assert pool is not None
+        pool.seconds.clear()
+        sampler = Sampler()
+        sampler.start()
+        started = time.perf_counter()
+        arguments = ["score", str(source), "--metrics", "clip_score", "--option", f"clip_score.model={model}"]
+        cli([*arguments, "-o", str(folder / f"run-{number}"), "--no-report", "--format", "json"], standalone_mode=False)
+        seconds = time.perf_counter() - started
+        steady = (count - 512) / (ends[-1] - ends[1]) if len(ends) > 2 else 0
+        note(f"{names[number]}: {count:,} images in {seconds:.2f} s; from the third part on {steady:,.0f} per second")
+        parts = " ".join(f"{end - started:.2f}" for end in [*ends[:4], *ends[-2:]])
+        print(f"    parts finished after {parts} s; the rest took {seconds - ends[-1] + started:.2f} s")
+        shown = sorted(stages.items(), key=lambda item: -item[1])
+        print("    ms per part: " + ", ".join(f"{stage} {time_ / len(ends) * 1e3:.1f}" for stage, time_ in shown))
+        shares = ", ".join(f"{stage} {time_ / count * 1e6:.0f}" for stage, time_ in pool.seconds.items())
+        print(f"    microseconds per image in {pool.workers} processes: {shares}")
+        sampler.shown(22 if number < 2 else 8)
+
+
+if __name__ == "__main__":
+    main()

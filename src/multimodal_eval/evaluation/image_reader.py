@@ -1,0 +1,139 @@
+"""The images for one encoder: many are read ahead by other processes, few are read by threads of this one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from multimodal_eval.evaluation.decoding.pool import HALF
+from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
+from multimodal_eval.evaluation.decoding.tickets import Line, Submitted, Ticket
+from multimodal_eval.evaluation.decoding.worker import Job
+from multimodal_eval.evaluation.images import images_of, opened_again
+from multimodal_eval.media.content import is_url
+from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.policy import MediaPolicy, current_policy
+from multimodal_eval.models.clip.lazy_images import LazyImage
+from multimodal_eval.models.clip.pixels import Decoding
+
+if TYPE_CHECKING:
+    from multimodal_eval.models.encoders import ImageTextEncoder
+
+MIN_IMAGES = 256  # to start processes: that takes about as long as to decode so many
+MOST_AHEAD = 6  # batches; the oldest is given up
+REMEMBERED = 3  # batches whose content is known: other metrics with the same encoder use the cached vectors
+
+_readers: WeakKeyDictionary[Any, ImageReader] = WeakKeyDictionary()
+
+
+def reader_of(encoder: ImageTextEncoder) -> ImageReader:
+    """The reader of an encoder, which all metrics with this encoder share."""
+    if encoder not in _readers:
+        _readers[encoder] = ImageReader(getattr(encoder, "decoding", None))
+    return _readers[encoder]
+
+
+Request = tuple[MediaPolicy, tuple[Any, ...]]
+
+
+class ImageReader:
+    """Reads images; `decoding` says how other processes can prepare them, None if they cannot."""
+
+    def __init__(self, decoding: Decoding | None) -> None:
+        self._decoding = decoding
+        self._lines: dict[MediaPolicy, Line] = {}
+        self._ahead: OrderedDict[Request, Submitted] = OrderedDict()
+        self._seen: OrderedDict[Request, dict[Any, LazyImage]] = OrderedDict()
+        self._lock = Lock()
+
+    def forget(self) -> None:
+        """Forget what was read: the files may have changed since then. Called when a run opens its metrics."""
+        with self._lock:
+            for submitted in self._ahead.values():
+                submitted.drop()
+            self._ahead.clear()
+            self._seen.clear()
+
+    def expect(self, sources: Sequence[Any]) -> None:
+        """Start to read images that are asked for later in one call, if there are many."""
+        request = _request(sources)
+        with self._lock:
+            if request in self._ahead or request in self._seen:
+                return
+            submitted = self._submitted(request)
+            if submitted is None:
+                return
+            self._ahead[request] = submitted
+            while len(self._ahead) > MOST_AHEAD:
+                self._ahead.popitem(last=False)[1].drop()
+
+    @contextmanager
+    def images_of(self, sources: Sequence[Any]) -> Iterator[list[LazyImage]]:
+        """One image per source, to be opened inside the block, or its `fault`. Equal sources are read once."""
+        request = _request(sources)
+        with self._lock:
+            seen = self._seen.get(request)
+            submitted = None if seen else self._ahead.pop(request, None) or self._submitted(request)
+        images = self._decoded(request, submitted) if submitted else dict(seen or {})
+        rest = [source for source in sources if not _is_sendable(source) or source not in images]
+        try:
+            with images_of(rest) as others:
+                following = iter(others)
+                yield [
+                    images[source] if _is_sendable(source) and source in images else next(following)
+                    for source in sources
+                ]
+        finally:
+            for image in images.values():
+                image.received = None
+
+    def _submitted(self, request: Request) -> Submitted | None:
+        policy, names = request
+        if self._decoding is None or not names:
+            return None
+        pool = decoding_pool()
+        if pool is None or (len(names) < MIN_IMAGES and not pool.is_running):
+            return None
+        if policy not in self._lines:
+            job = Job(policy, self._decoding.hand_over, self._decoding.cache())
+            self._lines[policy] = Line(job, self._decoding.receive, self._decoding.pin)
+        return pool.submit(self._lines[policy], names)
+
+    def _decoded(self, request: Request, submitted: Submitted) -> dict[Any, LazyImage]:
+        """The images that the processes have decided about, by source."""
+        try:
+            decided = [ticket for ticket in submitted.wait() if ticket.key or ticket.fault is not None]
+            images = {ticket.source: _image(ticket, request[0]) for ticket in decided}
+        finally:
+            submitted.drop()
+        if self._decoding is not None and self._decoding.cache() is not None:
+            with self._lock:
+                self._seen[request] = {source: replace(image, received=None) for source, image in images.items()}
+                while len(self._seen) > REMEMBERED:
+                    self._seen.popitem(last=False)
+        return images
+
+
+def _request(sources: Sequence[Any]) -> Request:
+    return current_policy(), tuple(dict.fromkeys(source for source in sources if _is_sendable(source)))
+
+
+def _is_sendable(source: Any) -> bool:
+    """Whether another process can read the source: local, hashable, and not too large for the shared memory."""
+    if isinstance(source, bytes):
+        return len(source) <= HALF
+    return isinstance(source, PathLike) or (isinstance(source, str) and 4 * len(source) <= HALF and not is_url(source))
+
+
+def _image(ticket: Ticket, policy: MediaPolicy) -> LazyImage:
+    if isinstance(ticket.source, bytes):
+        load = partial(load_image_any, ticket.source, policy=policy)
+        return LazyImage(ticket.key, load, ticket.fault, ticket.received)
+    return LazyImage(ticket.key, opened_again(ticket.source, ticket.key, policy), ticket.fault, ticket.received)
