@@ -1,8 +1,12 @@
 """The default sentence encoder compared with sentence-transformers: vectors, correlation with people, speed.
 
-    python bench/encoders.py PAIRS      (needs sentence-transformers, and `mmeval fetch all-minilm-l6-v2` before)
+    python bench/encoders.py PAIRS [--only agreement,speed,start]
 
-PAIRS: a JSON file, gzipped or not, with a list of [text, text, human relatedness], such as SICK's test set.
+Needs sentence-transformers, and `mmeval fetch all-minilm-l6-v2` before. PAIRS: a JSON file, gzipped or not, with a list
+of [text, text, human relatedness], such as SICK's test set.
+
+Agreement is that of every number format with people on the pairs, with float32, and with the recorded vectors of
+sentence-transformers that the tests use (tests/golden/sentences.json.gz).
 
 Speed is measured in turns, in one process, with our cache off: on all texts (ours encodes a repeated text once), on the
 distinct texts alone, and on texts of mixed length. Start-up is measured in separate processes: the time to the first
@@ -12,6 +16,7 @@ score, and the memory.
 from __future__ import annotations
 
 import argparse
+import base64
 import gzip
 import json
 import os
@@ -55,17 +60,31 @@ def read_pairs(path: str) -> list[tuple[str, str, float]]:
     return [(left, right, float(score)) for left, right, score in json.loads(content)]
 
 
+def recorded() -> dict[str, Any]:
+    """The golden vectors of sentence-transformers."""
+    path = Path(__file__).parents[1] / "tests" / "golden" / "sentences.json.gz"
+    vectors = json.loads(gzip.decompress(path.read_bytes()))["vectors"]
+    return {text: np.frombuffer(base64.b64decode(packed), "<f4") for text, packed in vectors.items()}
+
+
 def show_agreement(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode]) -> None:
-    human = [score for _, _, score in pairs]
-    vectors = {}
+    human, golden = [score for _, _, score in pairs], recorded()
+    distinct = list(dict.fromkeys(text for left, right, _ in pairs for text in (left, right)))
+    place = {text: number for number, text in enumerate(distinct)}
+    left, right = ([place[pair[0]] for pair in pairs], [place[pair[1]] for pair in pairs])
+    exact = None
     for name, encode in contestants.items():
-        left, right = encode([pair[0] for pair in pairs]), encode([pair[1] for pair in pairs])
-        cosines = (left * right).sum(axis=1)
-        vectors[name] = left
+        vectors = encode(distinct)
+        exact = vectors if exact is None else exact
+        cosines, expected = ((rows[left] * rows[right]).sum(axis=1) for rows in (vectors, exact))
+        apart = np.abs(encode(list(golden)) - np.stack(list(golden.values()))).max()
         rho, r = spearmanr(cosines, human).statistic, pearsonr(cosines, human).statistic
-        print(f"{name:24} Spearman {rho:.4f}  Pearson {r:.4f}")
-    exact, theirs = vectors["ours, float32"], vectors["sentence-transformers"]
-    print(f"largest difference of a coordinate: {np.abs(exact - theirs).max():.1e}")
+        change, moved = np.abs(cosines - expected), np.abs(vectors - exact).max()
+        print(
+            f"{name:24} Spearman {rho:.4f}  Pearson {r:.4f}  from the first: coordinates {moved:.1e}"
+            f"  cosines {change.max():.1e}, mean {change.mean():.1e}  goldens {apart:.1e}",
+            flush=True,
+        )
 
 
 def race(title: str, texts: list[str], contestants: dict[str, Encode], rounds: int) -> None:
@@ -119,6 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="?")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=("agreement", "speed", "start"))
     parser.add_argument("--start", choices=["ours", "sentence-transformers"])
     options = parser.parse_args()
     if options.start:
@@ -127,13 +147,26 @@ def main() -> None:
     if not options.pairs:
         parser.error("PAIRS is required")
     pairs = read_pairs(options.pairs)
-    contestants = {"sentence-transformers": peer(), "ours, float32": ours(), "ours, int8": ours(f"{NAME}+int8")}
-    show_agreement(pairs, contestants)
+    contestants = {
+        "sentence-transformers": peer(),
+        "ours, float32": ours(),
+        "ours, int8": ours(f"{NAME}+int8"),
+        "ours, torch": ours(f"torch:{NAME}"),
+        "ours, torch bf16": ours(f"torch:{NAME}+bf16"),
+    }
+    if "agreement" in options.only:
+        show_agreement(pairs, contestants)
+    if "speed" in options.only:
+        show_speed(pairs, contestants, options.rounds)
+    if "start" in options.only:
+        show_starts(options.rounds)
+
+
+def show_speed(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode], rounds: int) -> None:
     texts = [text for left, right, _ in pairs for text in (left, right)]
-    race("all texts", texts, contestants, options.rounds)
-    race("distinct", list(dict.fromkeys(texts)), contestants, options.rounds)
-    race("mixed lengths", mixed_lengths(pairs), contestants, options.rounds)
-    show_starts(options.rounds)
+    race("all texts", texts, contestants, rounds)
+    race("distinct", list(dict.fromkeys(texts)), contestants, rounds)
+    race("mixed lengths", mixed_lengths(pairs), contestants, rounds)
 
 
 if __name__ == "__main__":

@@ -267,6 +267,8 @@ def test_names():
     assert hub_model("all-minilm-l6-v2") is None
     assert fetchable("all-minilm-l6-v2") == ("all-minilm-l6-v2",)
     assert fetchable("a/b@v1") == ("hf:a/b@v1",)
+    assert fetchable("torch:a/b@v1+bf16") == ("hf:a/b@v1",)
+    assert fetchable("all-minilm-l6-v2+int8") == ("all-minilm-l6-v2",)
     assert fetchable("unknown") == ()
     assert hub_model("a/b@/etc/passwd") is None
     for wrong in ("hf:a", "hf:a/b/c", "hf:a/..", "hf:../b", "hf:a/b@/etc/passwd", "hf:a/b@x/../../y"):

@@ -1,12 +1,21 @@
-"""Batches of equally long texts: without padding, a result does not depend on the rest of the batch."""
+"""Batches of texts: of equal length for onnxruntime, of many tokens for a GPU.
+
+Without padding, a result does not depend on the rest of the batch. A GPU needs large batches, and its results depend on
+their size in the last digits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
+MIN_FILLED = 0.75  # of a padded row
 MAX_THREADS = 8  # each holds the arrays of one batch
 MIN_ROWS = 2  # onnxruntime uses a different kernel for a single row, which changes the last digits
 
@@ -42,4 +51,27 @@ def equal_lengths(
         positions = order[start:end]
         rows = [sequences[position] for position in positions]
         yield positions, rows + rows[:1] * (min_rows - len(rows))
+        start = end
+
+
+def by_tokens(lengths: Sequence[int] | NDArray[np.int64], *, tokens: int, padded: bool = False) -> Iterator[list[int]]:
+    """Yield the positions of batches of at most `tokens` tokens, or of one row that has more; the longest rows first.
+
+    In a `padded` batch each row counts as the longest one, and no row is much shorter than that.
+    """
+    import numpy as np
+
+    order = np.argsort(-np.asarray(lengths, np.int64), kind="stable")
+    ordered = np.asarray(lengths, np.int64)[order]
+    ends = np.cumsum(ordered)
+    start = 0
+    while start < len(order):
+        longest = int(ordered[start])
+        if padded:
+            full = start + tokens // max(1, longest)
+            end = min(full, int(np.searchsorted(-ordered, -MIN_FILLED * longest, side="right")))
+        else:
+            end = int(np.searchsorted(ends, ends[start] - longest + tokens, side="right"))
+        end = max(end, start + 1)
+        yield order[start:end].tolist()
         start = end

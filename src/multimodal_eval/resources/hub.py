@@ -163,7 +163,7 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
             staging.rename(target)
     reference = root / "refs" / quote(model.revision, safe="")
     reference.parent.mkdir(parents=True, exist_ok=True)
-    reference.write_text(commit)
+    reference.write_text(commit, encoding="ascii")
     return Snapshot(target, commit)
 
 

@@ -46,7 +46,7 @@ def download(source: PackageArchive, target: Path, progress: Progress) -> None:
 def pip_settings() -> Settings:
     """The settings of pip's files and of its environment variables, by option: index-url, find-links, cert …"""
     command = [sys.executable, "-m", "pip", "config", "list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False).stdout
     settings: dict[str, Settings] = {section: {} for section in _SECTIONS}
     for line in listed.splitlines():
         key, equals, value = line.partition("=")
@@ -60,7 +60,9 @@ def _address(source: PackageArchive, settings: Settings) -> str | None:
     """Where the archive is: a folder or a page with links (find-links), or the project's page of an index."""
     pages = []
     for place in settings.get("find-links", "").split():
-        folder = Path(unquote(urlsplit(place).path) if place.startswith("file:") else place).expanduser()
+        folder = Path(
+            urllib.request.url2pathname(urlsplit(place).path) if place.startswith("file:") else place
+        ).expanduser()
         if folder.is_dir():
             if (folder / source.file).is_file():
                 return (folder / source.file).absolute().as_uri()

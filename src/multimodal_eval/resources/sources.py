@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from multimodal_eval.resources.formats import WEIGHTS
+
 
 @dataclass(frozen=True, slots=True)
 class PackageWheel:
@@ -107,6 +109,11 @@ class Resource:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(file.size for file in self.files)
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it has weights, which a runtime for models reads."""
+        return any(file.name.endswith(WEIGHTS) for file in (*self.files, *self.derived))
 
     @property
     def fingerprint(self) -> str:

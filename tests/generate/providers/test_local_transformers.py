@@ -169,7 +169,11 @@ def test_broken_files_are_told_to_everyone_who_waits(llava, tmp_path):
 def test_the_label_names_the_files_and_wrong_settings_are_refused(llava):
     from multimodal_eval.models.source import find_model
 
-    assert opened(llava).label == f"transformers:llava@{find_model(str(llava)).revision}"
+    label = f"transformers:llava@{find_model(str(llava)).revision}"
+    assert opened(llava).label == label
+    assert opened(f"{llava}+bf16").label == f"{label}+bf16"
+    with pytest.raises(ModelError, match="cannot be run as int8"):
+        opened(f"{llava}+int8")
     with pytest.raises(ConfigError, match="`batch_size` must be a positive integer"):
         opened(llava, batch_size=0)
     with pytest.raises(ConfigError, match="has no parameter 'top_k'"):

@@ -155,6 +155,69 @@ def test_torch_gives_the_same_result(lm, tmp_path):
         assert scores.tolist() == pytest.approx(expected_scores.tolist(), abs=1e-4)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": False}, {"num_key_value_heads": 6}])
+def test_a_llama_in_torch_equals_numpy(tmp_path, changes):
+    tensors, config = tiny_llama.write(tmp_path / "model", **changes)
+    lm = open_causal_lm(f"torch:{tmp_path / 'model'}")
+    for text, scores in zip(TEXTS, lm.log_probabilities(TEXTS), strict=True):
+        assert scores == pytest.approx(naive_llama.log_probabilities(tensors, config, ids_of(text)), abs=1e-4)
+    assert lm.inner.score([], []) == []
+
+
+@pytest.mark.torch
+def test_a_model_of_transformers_gives_the_same_result_in_padded_batches(tiny, tmp_path, monkeypatch):
+    """Also if the head cannot be split off, as with logits that are scaled, and if memory is short."""
+    from multimodal_eval.models.language import causal_torch
+    from multimodal_eval.models.source import find_model
+
+    model, (tensors, config) = find_model(str(tmp_path / "tiny")), tiny
+    monkeypatch.setattr("multimodal_eval.models.language.llama.can_run", lambda model: False)
+    lm = causal_torch.TorchCausalLM(model)
+    assert lm.network.padded
+    rows, firsts = [ids_of(text) for text in TEXTS], [1 + number % 2 for number in range(len(TEXTS))]
+    expected = [
+        naive_llama.log_probabilities(tensors, config, row)[first - 1 :]
+        for row, first in zip(rows, firsts, strict=True)
+    ]
+
+    def check():
+        for scores, right in zip(lm.score(rows, firsts), expected, strict=True):
+            assert scores.tolist() == pytest.approx(list(right), abs=1e-4)
+
+    check()
+    monkeypatch.setitem(causal_torch.LOGITS_AT_ONCE, "cpu", 700)  # two rows of 257 logits
+    check()
+    states = lm.network.states
+
+    def small(batch):
+        if len(batch) > 1:
+            raise lm.torch.OutOfMemoryError("CUDA out of memory")
+        return states(batch)
+
+    monkeypatch.setattr(lm.network, "states", small)
+    check()
+    monkeypatch.setattr(lm.network.model, "get_output_embeddings", lambda: None)
+    lm.network.body, lm.network.logits = lm.network._parts()
+    check()
+
+
+@pytest.mark.torch
+def test_bf16_is_close_and_in_the_label(lm, tmp_path):
+    close = open_causal_lm(f"torch:{tmp_path / 'tiny'}+bf16")
+    assert close.label == f"{lm.label}+torch-bf16"
+    for scores, exact in zip(close.log_probabilities(TEXTS), lm.log_probabilities(TEXTS), strict=True):
+        assert scores.tolist() == pytest.approx(exact.tolist(), abs=0.5)
+        assert not len(scores) or scores.tolist() != exact.tolist()
+
+
+def test_other_number_formats_are_refused(lm, tmp_path):
+    with pytest.raises(ModelError, match="language models are not run as int8"):
+        causal_lm_label(f"{tmp_path / 'tiny'}+int8")
+    with pytest.raises(ModelError, match=r"cannot be run as bf16 in onnxruntime\. Write torch:"):
+        causal_lm_label(f"{tmp_path / 'tiny'}+bf16")
+
+
 def test_missing_weights_are_named(tmp_path):
     tiny_llama.write(tmp_path / "model", tie_word_embeddings=False)
     config = (

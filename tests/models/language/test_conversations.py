@@ -247,15 +247,51 @@ class TestImages:
         with pytest.raises(ModelError, match=r"lacks weights of its model: .*layers\.1.*q_proj"):
             open_conversation_lm(str(tmp_path))
 
-    def test_bfloat16_is_close_to_float32(self, llava, monkeypatch):
+    def test_bf16_is_close_to_float32_and_in_the_label(self, llava):
         turns = [user(image(), "What?")]
         (exact,) = open_conversation_lm(str(llava)).log_probabilities([turns], ["A dog"])
-        monkeypatch.setattr(conversation_torch, "number_format", lambda model: "bfloat16")
-        model = conversation_torch.TorchConversationLM(find_model(str(llava)))
-        assert model.label.endswith("+torch-bfloat16+turns")
+        model = open_conversation_lm(f"{llava}+bf16")
+        assert model.label.endswith("+torch-bf16+turns")
         (close,) = model.log_probabilities([turns], ["A dog"])
         assert close.tolist() == pytest.approx(exact.tolist(), abs=0.2)
         assert close.tolist() != exact.tolist()
+        with pytest.raises(ModelError, match="cannot be run as int8"):
+            conversation_lm_label(f"{llava}+int8")
+
+    def test_batches_of_a_gpu_give_the_same_results(self, llava, monkeypatch):
+        """With and without images, of any length: in the order of the input, also if memory is short."""
+        model = conversation_torch.TorchConversationLM(find_model(str(llava)))
+        texts = ["What?", "Which one is it, and why?", "A", "Where is it?", "Who", "What is on the left?"]
+        turns = [[user(image(n), text)] if n % 3 else [user(text)] for n, text in enumerate(texts * 2)]
+        answers = [("A dog " * (n % 4)).strip() for n in range(12)]  # three are empty
+        expected = model.log_probabilities(turns, answers)
+        asked = [model._asked(*pair) for pair in zip(turns, answers, strict=True)]
+        read, sizes = model.batches._read, []
+
+        def limited(rows):
+            sizes.append(len(rows))
+            if len(rows) > 2:
+                raise model.torch.OutOfMemoryError("CUDA out of memory")
+            return read(rows)
+
+        for _ in range(2):
+            scores = model.batches.scored(iter(asked))
+            assert [len(row) for row in scores] == [len(answer) for answer in answers]
+            for row, right in zip(scores, expected, strict=True):
+                assert row.tolist() == pytest.approx(right.tolist(), abs=1e-5)
+            monkeypatch.setattr(model.batches, "_read", limited)
+        assert model.batches.can_batch
+        assert {1, 2, 3} <= set(sizes)
+
+    def test_a_model_that_changes_in_a_batch_is_not_batched(self, llava, monkeypatch):
+        model = conversation_torch.TorchConversationLM(find_model(str(llava)))
+        asked = [model._asked([user(image(n), "What?")], "A dog") for n in range(3)]
+        read = model.batches._read
+        monkeypatch.setattr(model.batches, "_read", lambda rows: [row + len(rows) - 1 for row in read(rows)])
+        scores = model.batches.scored(iter(asked))
+        assert model.batches.can_batch is False
+        for row, conversation in zip(scores, asked, strict=True):
+            assert row.tolist() == pytest.approx(model.score_alone(conversation).tolist(), abs=1e-5)
 
 
 class TestAudio:

@@ -16,6 +16,7 @@ from multimodal_eval.models.language.chat_template import ChatTemplate, Message
 from multimodal_eval.models.language.sampling import Sampling
 from multimodal_eval.models.language.writer import LlamaWriter, Order, Written, can_write
 from multimodal_eval.models.lookup import model_faults
+from multimodal_eval.models.runtime import check_runtime
 from multimodal_eval.models.source import Model, find_model
 
 __all__ = ["EmbeddedLlama", "open_generator"]
@@ -124,6 +125,7 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
     unknown = [*config.parameters.extra, *unknown_parameters(config.parameters)]
     if unknown:
         raise ConfigError(f"{provider}:{model} has no parameter {unknown[0]!r}")
+    check_runtime(model)
     files = find_model(model)
     files.check()
     if model not in LANGUAGES and (files.resource is not None or not can_write(files)):

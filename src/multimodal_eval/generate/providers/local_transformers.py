@@ -1,5 +1,7 @@
 """`transformers:DIR`: a model of transformers on this machine, on CUDA if there is a GPU. Needs the extra `[torch]`.
 
+It computes in float32; `transformers:DIR+bf16` computes in bfloat16.
+
 It reads text, and images or audio if it has a processor for them. Requests that wait are written in batches of up to
 `extra.batch_size` (8). Without a temperature, the most likely token is chosen. Random answers are written alone, each
 with its own seed, so that they do not depend on what else is asked.
@@ -22,7 +24,8 @@ from multimodal_eval.models.language.sampling import Sampling
 from multimodal_eval.models.language.torch_writer import Conversation, TorchWriter, Writing, label_of
 from multimodal_eval.models.language.writer import Written
 from multimodal_eval.models.lookup import model_faults
-from multimodal_eval.models.source import Model, find_model
+from multimodal_eval.models.source import Model, find_model, parse_name
+from multimodal_eval.models.torch_device import Format
 
 __all__ = ["LocalTransformers", "open_generator"]
 
@@ -35,10 +38,10 @@ class LocalTransformers:
 
     is_cacheable = True
 
-    def __init__(self, model: Model, batch_size: int = BATCH_SIZE) -> None:
-        self.model, self.batch_size = model, batch_size
+    def __init__(self, model: Model, batch_size: int = BATCH_SIZE, number_format: Format = "float32") -> None:
+        self.model, self.batch_size, self.number_format = model, batch_size, number_format
         self.at_once = 2 * batch_size  # the next batch waits while one is written
-        self.label = f"transformers:{label_of(model)}"
+        self.label = f"transformers:{label_of(model, number_format)}"
         self._jobs = JobThread(self._work, "transformers")
         self._writer: TorchWriter | None = None
 
@@ -49,7 +52,7 @@ class LocalTransformers:
     def _work(self) -> None:
         with model_faults(self.label):
             if self._writer is None:
-                self._writer = TorchWriter(self.model)
+                self._writer = TorchWriter(self.model, self.number_format)
             while self._jobs.is_needed():
                 batches: defaultdict[Writing, list[tuple[Job, Conversation]]] = defaultdict(list)
                 for job in self._jobs.next(self.batch_size):
@@ -147,6 +150,8 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
         raise ConfigError(f"{provider}:{model} has no parameter {unknown[0]!r}")
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
         raise ConfigError(f"`batch_size` must be a positive integer. Got {batch_size!r} instead.")
-    files = find_model(model)
+    parsed = parse_name(model)
+    parsed.refuse_format(runs_in_torch=True)
+    files = find_model(parsed.base)
     check(files)
-    return LocalTransformers(files, batch_size)
+    return LocalTransformers(files, batch_size, parsed.torch_format)

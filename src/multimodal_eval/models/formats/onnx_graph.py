@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multimodal_eval.core.errors import ModelError
+from multimodal_eval.models.formats import onnx_bytes
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
+from multimodal_eval.models.runtime import onnxruntime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from onnx import NodeProto, TensorProto
 
-OPSET = 20
+OPSET, IR_VERSION = 20, 10
 CONTRIB = "com.microsoft"  # the operators that onnxruntime adds
 _TYPES = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}
 
@@ -27,8 +28,8 @@ class Graph:
 
     def __init__(self, weights: SafetensorsFile, *, int8: bool = False) -> None:
         self.weights, self.int8 = weights, int8
-        self._nodes: list[NodeProto] = []
-        self._initializers: dict[str, TensorProto] = {}
+        self._nodes: list[bytes] = []
+        self._initializers: dict[str, bytes] = {}
         self._cast: dict[str, str] = {}
         self._names = 0
 
@@ -42,18 +43,14 @@ class Graph:
 
     def ops(self, kind: str, outputs: int, *inputs: str, domain: str = "", **attributes: Any) -> list[str]:
         """Add an operator with several outputs."""
-        from onnx import helper
-
         names = [self._name() for _ in range(outputs)]
-        self._nodes.append(helper.make_node(kind, list(inputs), names, domain=domain, **attributes))
+        self._nodes.append(onnx_bytes.node(kind, inputs, names, domain, attributes))
         return names
 
     def constant(self, values: NDArray[Any]) -> str:
         """Add a small constant, stored in the graph itself."""
-        from onnx import numpy_helper
-
         name = self._name()
-        self._initializers[name] = numpy_helper.from_array(values, name)
+        self._initializers[name] = onnx_bytes.tensor(name, values)
         return name
 
     def integers(self, *values: int) -> str:
@@ -62,8 +59,6 @@ class Graph:
 
     def weight(self, name: str) -> str:
         """A tensor of the file as float32."""
-        from onnx import TensorProto
-
         if name in self._cast:
             return self._cast[name]
         tensor = self.weights[name]
@@ -71,13 +66,10 @@ class Graph:
             raise ModelError(
                 f"{self.weights.path}: the tensor {name!r} must hold {' or '.join(_TYPES)}. Got {tensor.dtype} instead."
             )
-        kind = getattr(TensorProto, _TYPES[tensor.dtype])
-        proto = TensorProto(name=name, data_type=kind, dims=tensor.shape, data_location=TensorProto.EXTERNAL)
-        source = {"location": self.weights.path.name, "offset": tensor.offset, "length": tensor.length}
-        for key, value in source.items():
-            proto.external_data.add(key=key, value=str(value))
-        self._initializers[name] = proto
-        self._cast[name] = name if tensor.dtype == "F32" else self.op("Cast", name, to=TensorProto.FLOAT)
+        place = self.weights.path.name, tensor.offset, tensor.length
+        self._initializers[name] = onnx_bytes.external_tensor(name, _TYPES[tensor.dtype], tensor.shape, *place)
+        is_float = tensor.dtype == "F32"
+        self._cast[name] = name if is_float else self.op("Cast", name, to=onnx_bytes.ELEMENT_TYPES["FLOAT"])
         return self._cast[name]
 
     def linear(self, x: str, prefix: str, *, bias: bool = True) -> str:
@@ -107,19 +99,17 @@ class Graph:
 
     def model(self, inputs: dict[str, tuple[str, list[int | str]]], outputs: dict[str, str]) -> bytes:
         """The finished model. `inputs` maps names to (element type, shape), `outputs` maps names to inner names."""
-        from onnx import TensorProto, helper
-
         for name, inner in outputs.items():
-            self._nodes.append(helper.make_node("Identity", [inner], [name]))
-        graph = helper.make_graph(
-            self._nodes,
+            self._nodes.append(onnx_bytes.node("Identity", [inner], [name], "", {}))
+        return onnx_bytes.model(
             "multimodal_eval",
-            [helper.make_tensor_value_info(n, getattr(TensorProto, kind), dims) for n, (kind, dims) in inputs.items()],
-            [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
+            self._nodes,
             list(self._initializers.values()),
+            [onnx_bytes.value_info(name, kind, shape) for name, (kind, shape) in inputs.items()],
+            [onnx_bytes.value_info(name, "FLOAT", None) for name in outputs],
+            opsets={"": OPSET, CONTRIB: 1},
+            ir_version=IR_VERSION,
         )
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
-        return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
 def open_session(
@@ -146,20 +136,17 @@ def open_exported(path: Path, threads: int | None = None) -> Any:
 
 
 def _options(threads: int | None) -> Any:
-    import onnxruntime as ort
-
     from multimodal_eval.core.machine import cores
 
-    options = ort.SessionOptions()
+    options = onnxruntime().SessionOptions()
     options.intra_op_num_threads = threads or cores()
     options.log_severity_level = 3
     return options
 
 
 def _session(model: bytes | str, options: Any, path: Path) -> Any:
-    import onnxruntime as ort
-
+    runtime = onnxruntime()
     try:
-        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as fault:  # noqa: BLE001 - onnxruntime's exceptions share no other base class
         raise ModelError(f"onnxruntime cannot open the model in {path}: {str(fault).splitlines()[0]}") from None

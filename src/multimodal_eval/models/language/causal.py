@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from multimodal_eval.core.errors import ConfigError, ModelError
 from multimodal_eval.models.language.tokens import Reading, windows
 from multimodal_eval.models.lookup import ModelEntry, ModelKind, model_faults
+from multimodal_eval.models.runtime import check_runtime
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,12 +61,14 @@ class TokenScorer(Protocol):
 
 
 def find(name: str) -> ModelEntry[CausalLM]:
-    """Look up a model without loading it. `torch:NAME` runs it in transformers."""
+    """Look up a model without loading it. `torch:NAME` and `torch:NAME+bf16` run it in transformers."""
+    from multimodal_eval.models import torch_device
     from multimodal_eval.models.language import causal_torch, llama
-    from multimodal_eval.models.source import TORCH, find_model
+    from multimodal_eval.models.source import find_model, parse_name
     from multimodal_eval.resources.catalogue import CATALOGUE
 
-    base = name.removeprefix(TORCH)
+    parsed = parse_name(name)
+    base = parsed.base
     if base in CATALOGUE and base not in LANGUAGES:
         raise ModelError(f"{base!r} is not a language model. Known: {', '.join(LANGUAGES)}, or a directory")
     model, languages = find_model(base), LANGUAGES.get(base, frozenset())
@@ -74,10 +77,21 @@ def find(name: str) -> ModelEntry[CausalLM]:
         rebuild_derived_files(model)
         return CachedCausalLM(kind(model, languages))
 
-    if not name.startswith(TORCH) and (base in LANGUAGES or llama.can_run(model)):
-        return ModelEntry(model.label, model.check, lambda: opened(llama.CausalLlama))
+    in_torch = parsed.in_torch or not (base in LANGUAGES or llama.can_run(model))
+    if parsed.number_format == "int8":  # SmolLM2's log-probabilities would change by up to 4
+        raise ModelError(f"language models are not run as int8: it changes their scores too much. Write {base}")
+    parsed.refuse_format(runs_in_torch=in_torch)
+    if not in_torch:
+        return ModelEntry(model.label, partial(_check, model), lambda: opened(llama.CausalLlama))
+    format_ = parsed.torch_format
     check = partial(causal_torch.check, model)
-    return ModelEntry(causal_torch.label_of(model), check, lambda: opened(causal_torch.TorchCausalLM))
+    kind = partial(causal_torch.TorchCausalLM, number_format=format_)
+    return ModelEntry(torch_device.label_of(model, format_), check, lambda: opened(kind))
+
+
+def _check(model: Model) -> None:
+    check_runtime(model.name)
+    model.check()
 
 
 def rebuild_derived_files(model: Model) -> None:

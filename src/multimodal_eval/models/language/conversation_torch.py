@@ -2,8 +2,8 @@
 
 The model's chat template turns a conversation into a prompt. Without a template it is rendered as plain text with the
 processor's placeholders. The answer is tokenized separately and appended to the prompt, so that the boundary is exact.
-Conversations are scored one at a time, without padding, so that a result does not depend on the others. On the CPU
-everything is float32. On CUDA a model runs in the number format of its configuration, and the label says so.
+On the CPU conversations are scored one at a time, without padding, so that a result does not depend on the others. On a
+GPU they are scored in batches, and results are fetched at the end. Numbers are float32, or bfloat16 as `NAME+bf16`.
 """
 
 from __future__ import annotations
@@ -14,44 +14,28 @@ from collections.abc import Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from multimodal_eval.core.conversation import Audio, Part, PartType, Turn
 from multimodal_eval.core.errors import InputError, ModelError, Problem, shorten
 from multimodal_eval.core.optional import require
-from multimodal_eval.models.language.conversation_text import RENDERING, as_plain_text
-from multimodal_eval.models.source import CONFIG, Model
+from multimodal_eval.models import torch_device
+from multimodal_eval.models.language import conversation_text
+from multimodal_eval.models.language.conversation_batches import PER_TOKEN, Asked, Batches
+from multimodal_eval.models.language.conversation_text import as_plain_text
+from multimodal_eval.models.source import Model
+from multimodal_eval.models.torch_device import Format, place
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from multimodal_eval.models.language.conversation_batches import Inputs
+
     Floats = NDArray[np.float32]
-    Inputs = dict[str, Any]  # the output of a processor: tensors and other inputs by name
 
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
-PER_TOKEN = ("attention_mask", "token_type_ids", "mm_token_type_ids", "cross_attention_mask")
 LONGEST = 1 << 20  # tokens, if the model states no limit
 # How much a log-probability may change when more of the answer is read: rounding only, not attention to later tokens.
-DRIFT = {"float32": 0.01, "bfloat16": 0.3, "float16": 0.1}
-
-
-class _NumberFormat(msgspec.Struct, frozen=True):
-    """The number format in config.json; `torch_dtype` is the older name."""
-
-    dtype: str | None = None
-    torch_dtype: str | None = None
-
-    @property
-    def chosen(self) -> str | None:
-        """The number format, if there is one."""
-        return self.dtype or self.torch_dtype
-
-
-class _NumberFormats(_NumberFormat, frozen=True):
-    """The number format of a model with several parts: for all parts, or for its language model."""
-
-    text_config: _NumberFormat | None = None
+DRIFT = {"float32": 0.01, "bf16": 0.3}
 
 
 def has_processor(model: Model) -> bool:
@@ -59,25 +43,16 @@ def has_processor(model: Model) -> bool:
     return any((model.folder / name).is_file() for name in PROCESSORS)
 
 
-def number_format(model: Model) -> str:
-    """float32 on the CPU; on CUDA the format of the configuration."""
-    torch = require("torch", extra="torch", purpose=f"the model {model.name!r}")
-    config = model.read(CONFIG, _NumberFormats)
-    configured = config.chosen or (config.text_config or _NumberFormat()).chosen or "float32"
-    return configured if torch.cuda.is_available() and configured in DRIFT else "float32"
-
-
-def label_of(model: Model) -> str:
-    """Name and revision, the number format if it is not float32, and the rendering of conversations."""
-    format_ = number_format(model)
-    return f"{model.label}+torch{'' if format_ == 'float32' else '-' + format_}+{RENDERING}"
+def label_of(model: Model, number_format: Format) -> str:
+    """Name and revision, that it is torch, and the rendering of conversations."""
+    return conversation_text.label_of(torch_device.label_of(model, number_format))
 
 
 def check(model: Model) -> None:
-    """Check that the model and the packages are available."""
+    """Check that the model, the packages and the device are available."""
     model.check()
-    for package in ("torch", "transformers"):
-        require(package, extra="torch", purpose=f"the model {model.name!r}")
+    place(f"the model {model.name!r}")
+    require("transformers", extra="torch", purpose=f"the model {model.name!r}")
 
 
 class TorchConversationLM:
@@ -85,11 +60,11 @@ class TorchConversationLM:
 
     languages: frozenset[str] = frozenset()
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, number_format: Format = "float32") -> None:
         check(model)
-        self.torch = require("torch", extra="torch", purpose=f"the model {model.name!r}")
-        self.label, self.format = label_of(model), number_format(model)
-        self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
+        self.placed = place(f"the model {model.name!r}", number_format)
+        self.torch, self.device = self.placed.torch, self.placed.device
+        self.label = label_of(model, number_format)
         self.processor, self.model = self._opened(model)
         self.tokenizer = self.processor.tokenizer
         self.placeholders = _placeholders(self.processor)
@@ -100,6 +75,7 @@ class TorchConversationLM:
         self.longest = int(getattr(text, "max_position_embeddings", None) or LONGEST)
         self.keeps = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         self.is_causal: bool | None = None  # checked with the first answer
+        self.batches = Batches(self)
 
     def _opened(self, model: Model) -> tuple[Any, Any]:
         library = require("transformers", extra="torch", purpose=f"the model {model.name!r}")
@@ -116,7 +92,7 @@ class TorchConversationLM:
             opened, loading = kind.from_pretrained(
                 folder, config=config, use_safetensors=True, output_loading_info=True, **safe
             )
-            opened = opened.eval().to(self.device, getattr(self.torch, self.format))
+            opened = opened.eval().to(self.device, self.placed.dtype)
         except (OSError, ValueError, ImportError, AttributeError, KeyError) as fault:
             raise ModelError(
                 f"transformers cannot open {model.folder} as a model that reads images or audio and writes text: "
@@ -132,23 +108,32 @@ class TorchConversationLM:
 
     def log_probabilities(self, conversations: Sequence[Sequence[Turn]], answers: Sequence[str]) -> list[Floats]:
         """The natural logarithms for the tokens of each answer, given the turns before it."""
-        return [self._score(turns, answer.strip()) for turns, answer in zip(conversations, answers, strict=True)]
+        pairs = zip(conversations, answers, strict=True)
+        if self.placed.on_gpu:
+            return self.batches.scored(self._asked(turns, answer.strip()) for turns, answer in pairs)
+        return [self.score_alone(self._asked(turns, answer.strip())) for turns, answer in pairs]
 
-    def _score(self, turns: Sequence[Turn], answer: str) -> Floats:
-        import numpy as np
-
+    def _asked(self, turns: Sequence[Turn], answer: str) -> Asked:
+        """The prompt, and the tokens of the answer."""
         for written in (answer, *(part.content for turn in turns for part in turn.parts if part.type == "text")):
             self._refuse_special_tokens(written)
         prompt = self._prompt(turns)
         text = answer if self.has_template else f" {answer}"  # a space before a word belongs to the word's token
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        self._refuse_length(prompt["input_ids"].shape[1] + len(ids))
+        return Asked(prompt, ids)
+
+    def score_alone(self, asked: Asked) -> Floats:
+        """The log-probabilities of one answer. The first one also shows whether the model is causal."""
+        import numpy as np
+
+        prompt, ids = asked
         if not ids:
             return np.empty(0, np.float32)
-        self._refuse_length(prompt["input_ids"].shape[1] + len(ids))
         scores = self._read(prompt, ids, len(ids) - 1)  # the last token need not be read
         if self.is_causal is None:
             drift = np.abs(scores - self._read(prompt, ids, len(ids))).max()
-            self.is_causal = bool(drift <= DRIFT[self.format])
+            self.is_causal = bool(drift <= DRIFT[self.placed.number_format])
         if not self.is_causal:
             raise ModelError(
                 f"{self.label} is not a causal language model: the probability of a token depends on later tokens"
@@ -160,14 +145,14 @@ class TorchConversationLM:
         torch, count = self.torch, len(ids)
         rows = shown + 1  # from the prompt's last token on
         keep = {"logits_to_keep": rows} if self.keeps else {}
-        with torch.inference_mode():
-            out = self.model(**self._appended(prompt, ids[:shown]), **keep, use_cache=False).logits
+        with self.placed.inference():
+            out = self.model(**self.appended(prompt, ids[:shown]), **keep, use_cache=False).logits
             every = out[0, -rows:][:count].float().log_softmax(-1)
             chosen = every.gather(1, torch.tensor(ids, device=self.device)[:, None])[:, 0]
         scores: Floats = chosen.cpu().numpy()
         return scores
 
-    def _appended(self, prompt: Inputs, ids: list[int]) -> Inputs:
+    def appended(self, prompt: Inputs, ids: list[int]) -> Inputs:
         """The prompt with tokens appended. Per-token inputs repeat their last value."""
         torch = self.torch
         inputs = {name: self._on_device(value) for name, value in prompt.items() if name != "labels"}
@@ -182,7 +167,7 @@ class TorchConversationLM:
         if not self.torch.is_tensor(value):
             return value
         value = value.to(self.device)
-        return value.to(getattr(self.torch, self.format)) if value.is_floating_point() else value
+        return value.to(self.placed.dtype) if value.is_floating_point() else value
 
     def _prompt(self, turns: Sequence[Turn]) -> Inputs:
         """The processor's output for the turns, followed by the start of the answer's turn."""
@@ -217,14 +202,14 @@ class TorchConversationLM:
     def _resampled(self, audio: Audio) -> Floats:
         """The audio at the sampling rate of the model."""
         import numpy as np
-        from scipy.signal import resample_poly
 
         extractor = _audio_processor(self.processor)
         rate = int(extractor.sampling_rate)
         samples = audio.samples
         if audio.rate != rate:
             shared = gcd(rate, audio.rate)
-            samples = resample_poly(samples, rate // shared, audio.rate // shared).astype(np.float32)
+            signal: Any = require("scipy.signal", extra="torch", purpose="audio at another sampling rate")
+            samples = signal.resample_poly(samples, rate // shared, audio.rate // shared).astype(np.float32)
         limit = getattr(extractor, "n_samples", None)
         if limit is not None and len(samples) > limit:
             warnings.warn(

@@ -16,7 +16,7 @@ from multimodal_eval.core.conversation import Part, PartType, Turn
 from multimodal_eval.models.cache import VectorCache, digest
 from multimodal_eval.models.language.causal import CAUSAL_LMS
 from multimodal_eval.models.lookup import ModelEntry, ModelKind
-from multimodal_eval.models.source import TORCH, find_model
+from multimodal_eval.models.source import find_model, parse_name
 from multimodal_eval.resources.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ def find(name: str) -> ModelEntry[ConversationLM]:
     """Look up a model without loading it."""
     from multimodal_eval.models.language import conversation_text, conversation_torch
 
-    base = name.removeprefix(TORCH)
-    if base not in CATALOGUE and conversation_torch.has_processor(model := find_model(base)):
+    parsed = parse_name(name)
+    if parsed.base not in CATALOGUE and conversation_torch.has_processor(model := find_model(parsed.base)):
+        parsed.refuse_format(runs_in_torch=True)
+        format_ = parsed.torch_format
         return ModelEntry(
-            conversation_torch.label_of(model),
+            conversation_torch.label_of(model, format_),
             partial(conversation_torch.check, model),
-            lambda: CachedConversationLM(conversation_torch.TorchConversationLM(model)),
+            lambda: CachedConversationLM(conversation_torch.TorchConversationLM(model, format_)),
         )
     entry = CAUSAL_LMS.find(name)
     return ModelEntry(

@@ -68,4 +68,4 @@ class Tokens:
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without special tokens."""
-        return [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]

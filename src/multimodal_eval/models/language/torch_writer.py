@@ -15,21 +15,21 @@ from multimodal_eval.core.conversation import Part, PartType, Turn
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.language.conversation_text import as_plain_text
-from multimodal_eval.models.language.conversation_torch import TorchConversationLM, check, has_processor, number_format
+from multimodal_eval.models.language.conversation_torch import TorchConversationLM, check, has_processor
 from multimodal_eval.models.language.sampling import Sampling
 from multimodal_eval.models.language.writer import Written
 from multimodal_eval.models.source import Model
+from multimodal_eval.models.torch_device import Format, halving
 
 if TYPE_CHECKING:
-    from multimodal_eval.models.language.conversation_torch import Inputs
+    from multimodal_eval.models.language.conversation_batches import Inputs
 
 __all__ = ["Conversation", "TorchWriter", "Writing", "label_of"]
 
 
-def label_of(model: Model) -> str:
+def label_of(model: Model, number_format: Format) -> str:
     """Name and revision, and the number format if it is not float32."""
-    format_ = number_format(model)
-    return model.label if format_ == "float32" else f"{model.label}+{format_}"
+    return model.label if number_format == "float32" else f"{model.label}+{number_format}"
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class _TextProcessor:
 class TorchWriter(TorchConversationLM):
     """A model and its processor or tokenizer."""
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self.label = label_of(model)
+    def __init__(self, model: Model, number_format: Format = "float32") -> None:
+        super().__init__(model, number_format)
+        self.label = label_of(model, number_format)
         self.tokenizer.padding_side = "left"
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
@@ -98,7 +98,7 @@ class TorchWriter(TorchConversationLM):
             raise ModelError(
                 f"transformers cannot open {model.folder} as a model that writes text: {type(fault).__name__}: {fault}"
             ) from None
-        return _TextProcessor(tokenizer), opened.eval().to(self.device, getattr(self.torch, self.format))
+        return _TextProcessor(tokenizer), opened.eval().to(self.device, self.placed.dtype)
 
     def special_token(self, conversation: Conversation) -> str | None:
         """The first special token in a text, which a model would take for more than text."""
@@ -113,6 +113,11 @@ class TorchWriter(TorchConversationLM):
 
     def write(self, conversations: Sequence[Conversation], writing: Writing) -> list[tuple[int, Written]]:
         """The number of prompt tokens and the answer of each conversation. Random choices are those of the batch."""
+        answers: list[tuple[int, Written]] = []
+        halving(self.torch, lambda batch: answers.extend(self._write(batch, writing)), conversations)
+        return answers
+
+    def _write(self, conversations: Sequence[Conversation], writing: Writing) -> list[tuple[int, Written]]:
         torch, tokenizer = self.torch, self.tokenizer
         inputs = {name: self._on_device(value) for name, value in self._inputs(conversations).items()}
         inputs.pop("labels", None)
@@ -135,7 +140,7 @@ class TorchWriter(TorchConversationLM):
         }
         if writing.stop:
             options["stopping_criteria"] = [self._stopping(length, writing.stop)]
-        with torch.inference_mode():
+        with self.placed.inference():
             made = self.model.generate(**inputs, **options)
         read = inputs["attention_mask"].sum(dim=1).tolist()
         rows = made.sequences[:, length:]

@@ -22,6 +22,7 @@ from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.batching import equal_lengths, run_in_parallel
 from multimodal_eval.models.formats.onnx_graph import Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
+from multimodal_eval.models.runtime import check_runtime
 from multimodal_eval.models.source import CONFIG, Model
 from multimodal_eval.models.tokenizer_file import open_tokenizer
 
@@ -88,6 +89,7 @@ def _pools_the_mean(model: Model) -> bool:
 
 def check(model: Model) -> None:
     """Check that the model is available and, for a directory, that its files match. Weights are not read."""
+    check_runtime(model.name)
     model.check()
     if model.resource is None:
         config = model.read(CONFIG, BertConfig)
@@ -102,18 +104,30 @@ def _tokenizer(model: Model, config: BertConfig) -> Any:
     return tokenizer
 
 
-def label_of(model: Model, *, int8: bool) -> str:
-    """Name and revision, and the number format if it is not float32."""
-    return f"{model.label}{'+int8' if int8 else ''}"
+class BertTexts:
+    """The tokenizer of a model, which cuts texts to the length that the model reads."""
+
+    def __init__(self, model: Model, config: BertConfig) -> None:
+        self.tokenizer, self.max_tokens = _tokenizer(model, config), _max_tokens(model, config)
+
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The word pieces of each text, with [CLS] and [SEP]."""
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts))]
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        """Whether each text is longer than the model reads. A token has a letter or more: short texts need no check."""
+        limit = self.max_tokens - 2
+        return [_letters(text) > limit and bool(self.tokenizer.encode(text).overflowing) for text in texts]
 
 
 class SentenceBert:
     """A BERT with mean pooling and L2 normalisation."""
 
     def __init__(self, model: Model, languages: frozenset[str], *, int8: bool = False) -> None:
-        self.label, self.languages = label_of(model, int8=int8), languages
+        self.label, self.languages = model.onnx_label(int8=int8), languages
         config = model.read(CONFIG, BertConfig)
-        self.tokenizer, self.max_tokens = _tokenizer(model, config), _max_tokens(model, config)
+        self.texts = BertTexts(model, config)
+        self.are_cut = self.texts.are_cut
         self.width = config.hidden_size
         graph = _sentence_bert(model.weights, config, int8=int8)
         self.session = open_session(graph, model.weights.path.parent, 1)
@@ -122,7 +136,7 @@ class SentenceBert:
         """One unit vector per text."""
         import numpy as np
 
-        ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
+        ids = self.texts.ids(texts)
         vectors = np.empty((len(ids), self.width), np.float32)
 
         def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
@@ -131,11 +145,6 @@ class SentenceBert:
 
         run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH))
         return vectors
-
-    def are_cut(self, texts: Sequence[str]) -> list[bool]:
-        """Whether each text is longer than the model reads. A token has a letter or more: short texts need no check."""
-        limit = self.max_tokens - 2
-        return [_letters(text) > limit and bool(self.tokenizer.encode(text).overflowing) for text in texts]
 
 
 def _letters(text: str) -> int:

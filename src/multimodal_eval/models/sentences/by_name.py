@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from multimodal_eval.core.errors import ModelError
+from multimodal_eval.models import torch_device
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.encoders import SentenceEncoder, TextTokens, TokenEncoder
 from multimodal_eval.models.lookup import ModelEntry, model_faults
-from multimodal_eval.models.source import INT8, TORCH, Model, find_model
+from multimodal_eval.models.source import CONFIG, Model, ModelName, find_model, parse_name
 from multimodal_eval.resources.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
@@ -24,22 +25,34 @@ LANGUAGES = {"all-minilm-l6-v2": frozenset({"en"}), "navec-ru": frozenset({"ru"}
 
 
 def find(name: str) -> ModelEntry[SentenceEncoder]:
-    """Look up an encoder without loading it. `NAME+int8` and `torch:NAME` run it in another way."""
-    runner, model, languages = _runner(name)
-    if runner == "torch":
-        from multimodal_eval.models.sentences import on_torch as sentence_torch
-
-        label, check = sentence_torch.label_of(model), partial(sentence_torch.check, model)
-        return ModelEntry(label, check, lambda: CachedSentenceEncoder(sentence_torch.TorchSentences(model, languages)))
-    if runner == "navec":
+    """Look up an encoder without loading it. `NAME+int8`, `torch:NAME` and `torch:NAME+bf16` run it in another way."""
+    encoder = _look_up(name)
+    model, languages = encoder.model, encoder.languages
+    if encoder.runner == "navec":
         from multimodal_eval.models.sentences import navec
 
         return ModelEntry(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
+    if encoder.runner != "bert":
+        from multimodal_eval.models.sentences import on_torch as sentence_torch
+
+        format_ = encoder.name.torch_format
+        label = torch_device.label_of(model, format_)
+        if encoder.runner == "torch":
+            check = partial(sentence_torch.check, model)
+            return ModelEntry(
+                label, check, lambda: CachedSentenceEncoder(sentence_torch.TorchSentences(model, languages, format_))
+            )
+        from multimodal_eval.models.sentences import bert_torch
+
+        check = partial(bert_torch.check, model)
+        return ModelEntry(
+            label, check, lambda: CachedSentenceEncoder(bert_torch.TorchBertSentences(model, languages, format_))
+        )
     from multimodal_eval.models.sentences import bert as sentence_bert
 
-    int8 = name.endswith(INT8)  # not cached: a vector depends on the other texts of its batch
+    int8 = encoder.name.number_format == "int8"  # not cached: a vector depends on the other texts of its batch
     return ModelEntry(
-        sentence_bert.label_of(model, int8=int8),
+        model.onnx_label(int8=int8),
         partial(sentence_bert.check, model),
         lambda: CachedSentenceEncoder(sentence_bert.SentenceBert(model, languages, int8=int8), cached=not int8),
     )
@@ -54,31 +67,55 @@ def find_tokens(name: str) -> ModelEntry[TokenEncoder]:
 def _token_encoder(name: str) -> TokenEncoder:
     from multimodal_eval.models.sentences import tokens
 
-    runner, model, languages = _runner(name)
-    if runner == "torch":
-        return tokens.TorchTokens(model, languages)
-    if runner == "navec":
+    encoder = _look_up(name)
+    model, languages = encoder.model, encoder.languages
+    if encoder.runner == "navec":
         return tokens.NavecTokens(model)
-    return tokens.BertTokens(model, languages, int8=name.endswith(INT8))
+    if encoder.runner == "bert":
+        return tokens.BertTokens(model, languages, int8=encoder.name.number_format == "int8")
+    from multimodal_eval.models.sentences import tokens_torch
+
+    kind = tokens_torch.TorchTokens if encoder.runner == "torch" else tokens_torch.TorchBertTokens
+    opened: TokenEncoder = kind(model, languages, encoder.name.torch_format)
+    return opened
 
 
-def _runner(name: str) -> tuple[Literal["bert", "navec", "torch"], Model, frozenset[str]]:
-    """What runs the encoder, its model and its languages."""
-    base = name.removeprefix(TORCH).removesuffix(INT8)
+class _Entry(NamedTuple):
+    """What runs an encoder, its model, its languages and its name in parts."""
+
+    runner: Literal["bert", "navec", "torch", "torch-bert"]
+    model: Model
+    languages: frozenset[str]
+    name: ModelName
+
+
+def _look_up(name: str) -> _Entry:
+    parsed = parse_name(name)
+    base = parsed.base
     if base in CATALOGUE and base not in LANGUAGES:
         raise ModelError(f"{base!r} is not a sentence encoder. Known: {', '.join(LANGUAGES)}, or a directory")
     model, languages = find_model(base), LANGUAGES.get(base, frozenset())
-    if name.startswith(TORCH):
-        return "torch", model, languages
+    runner = _runner(base, model, in_torch=parsed.in_torch)
+    if runner == "navec" and parsed.number_format != "float32":
+        raise ModelError(f"{base!r} has word vectors, which are looked up: there is no {parsed.number_format} for it")
+    parsed.refuse_format(runs_in_torch=runner.startswith("torch"))
+    return _Entry(runner, model, languages, parsed)
+
+
+def _runner(base: str, model: Model, *, in_torch: bool) -> Literal["bert", "navec", "torch", "torch-bert"]:
+    """What runs the encoder: onnxruntime if it can, torch if it must or is asked for."""
     if base == "navec-ru":
-        return "navec", model, languages
+        if in_torch:
+            raise ModelError("'navec-ru' has word vectors and does not run in torch. Write navec-ru")
+        return "navec"
     from multimodal_eval.models.sentences import bert as sentence_bert
 
-    if base not in LANGUAGES and not sentence_bert.can_run(model):
-        if name.endswith(INT8):
-            raise ModelError(f"the model {model.name!r} cannot be run as int8: it is not a BERT with mean pooling")
-        return "torch", model, languages
-    return "bert", model, languages
+    if in_torch and base not in LANGUAGES and not (model.folder / CONFIG).is_file():
+        return "torch"  # sentence-transformers may keep it in a folder of its own
+    plain = base in LANGUAGES or sentence_bert.can_run(model)
+    if in_torch:
+        return "torch-bert" if plain else "torch"
+    return "bert" if plain else "torch"
 
 
 class CachedSentenceEncoder:
