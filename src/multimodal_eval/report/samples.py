@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
 from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
 from multimodal_eval.analysis.scored_rows import ScoredRows
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.sample_table import to_samples
+from multimodal_eval.data.runs.sample_rows import read_rows, rows_by_part
 from multimodal_eval.report.choice import Chosen
 from multimodal_eval.report.highlight import Span, marked
 from multimodal_eval.report.inputs import Inputs, shown_inputs
@@ -115,22 +112,11 @@ class _StoredRow:
 
 def _read(run: Run, row_numbers: Sequence[int]) -> list[_StoredRow]:
     """The samples, scores and outcomes of these rows of the run, in the given order."""
-    ends = np.array(list(accumulate(run.info.parts)))
-    parts = np.searchsorted(ends, row_numbers, side="right")
-    stored: dict[int, _StoredRow] = {}
-    for part in sorted(set(parts.tolist())):
-        rows = [row for row, row_part in zip(row_numbers, parts, strict=True) if row_part == part]
-        inside = [row - (int(ends[part - 1]) if part else 0) for row in rows]
-        samples = to_samples(_rows(run.folder.read_part("samples", part), inside))
-        scores = _rows(run.folder.read_part("scores", part), inside).to_pylist()
-        outcomes = [] if run.info.generation is None else stored_answers(run.folder, part, inside)
-        stored |= zip(rows, map(_StoredRow, samples, scores, outcomes or repeat(None)), strict=True)
-    return [stored[row] for row in row_numbers]
-
-
-def _rows(table: pa.Table, rows: Sequence[int]) -> pa.Table:
-    """Some rows of a table. `table.take` would import many compute functions for them."""
-    return pa.concat_tables(table.slice(row, 1) for row in rows)
+    outcomes: dict[int, StoredAnswer] = {}
+    for part, rows, inside in rows_by_part(run, row_numbers) if run.info.generation is not None else ():
+        outcomes |= zip(rows, stored_answers(run.folder, part, inside), strict=True)
+    stored = zip(row_numbers, read_rows(run, row_numbers), strict=True)
+    return [_StoredRow(sample, scores, outcomes.get(row)) for row, (sample, scores) in stored]
 
 
 def _fields(sample: Sample) -> dict[str, str]:

@@ -7,10 +7,11 @@ import weakref
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Kind, metric_and_part
@@ -29,13 +30,16 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.visible import visible
 from multimodal_eval.data.runs.damage import warn_if_unchecked
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.run_text import as_html, as_text, figure_named, figures_of
+from multimodal_eval.data.runs.run_text import as_text, figure_named, figures_of
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.runs.sample_rows import SampleRows
 
 KEYS = 3  # the first columns of the scores: row, id, group
 
 
-class Run:
+class Run(HasHtml):
     """Results, per-sample scores and samples of one run.
 
     `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …), and `run["bleu_1"]`
@@ -137,9 +141,6 @@ class Run:
     def __repr__(self) -> str:
         return visible(as_text(self))
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
-
     def scores(self, columns: list[str] | None = None) -> Any:
         """The scores as an Arrow table with one row per sample, in input order."""
         import pyarrow as pa
@@ -151,6 +152,18 @@ class Run:
         """The samples in input order, with all fields or only ids and the given ones."""
         for number in range(len(self.info.parts)):
             yield from self.folder.read_samples(number, fields)
+
+    def worst(self, metric: str | None = None, count: int = 6) -> SampleRows:
+        """The samples with the worst values of a metric, by default the headline; a notebook shows a gallery."""
+        from multimodal_eval.data.runs.sample_rows import ordered_rows
+
+        return ordered_rows(self, metric, count, best=False)
+
+    def best(self, metric: str | None = None, count: int = 6) -> SampleRows:
+        """The samples with the best values of a metric, by default the headline."""
+        from multimodal_eval.data.runs.sample_rows import ordered_rows
+
+        return ordered_rows(self, metric, count, best=True)
 
     @property
     def is_linted(self) -> bool:

@@ -1,4 +1,4 @@
-"""A run as text and as HTML: its metrics with intervals, and the notes about its input."""
+"""A run as text: its metrics with intervals, and the notes about its input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 _OTHER_NAMES = {"composite": COMPOSITE, "bleu_4": "bleu"}
 _DASH = "–"
 _HEAD = ("metric", "value", "95 % interval", "scored")
-_LEFT = 'style="text-align: left"'
 
 
 def figures_of(run: Run) -> dict[str, Figure]:
@@ -61,7 +60,8 @@ def _interval(figure: Figure) -> str:
     return _DASH if figure.low is None or figure.high is None else f"{figure.low:.4f} … {figure.high:.4f}"
 
 
-def _title(run: Run) -> str:
+def title_of(run: Run) -> str:
+    """The number of samples, and the folder."""
     where = f"in {run.folder.label}" if run.is_kept else "in a temporary folder; save(PATH) keeps it"
     task = f", task {run.outcome.task}" if run.outcome.task else ""
     return f"Run of {len(run):,} samples{task}, {where}"
@@ -77,17 +77,4 @@ def as_text(run: Run) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     sides = (str.ljust, str.rjust, str.rjust, str.rjust)
     lines = ["  ".join(map(lambda cell, width, side: side(cell, width), row, widths, sides)) for row in rows]
-    return "\n".join([_title(run), *(line.rstrip() for line in lines), *(f"! {note}" for note in _notes(run))])
-
-
-def as_html(run: Run) -> str:
-    """The same as an HTML table."""
-    from html import escape
-
-    head = "".join(f"<th{' ' + _LEFT if cell == _HEAD[0] else ''}>{escape(cell)}</th>" for cell in _HEAD)
-    body = "".join(
-        f"<tr><th {_LEFT}>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for name, *cells in _rows(run)
-    )
-    notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(run))
-    return f"<p>{escape(_title(run))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+    return "\n".join([title_of(run), *(line.rstrip() for line in lines), *(f"! {note}" for note in _notes(run))])
