@@ -43,18 +43,18 @@ def write_inputs() -> None:
         {"id": "1", "references": ["a dog runs"], "generated_answer": "a dog"},
         {"id": "2", "references": ["a cat"], "generated_answer": "cat"},
     ]
-    Path("x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    Path("x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     rows = [
         "1,q,i,a,Clear Reply,Explicit,Explicit,General,Explicit",
         "2,q,i,a,Ambivalent Reply,General,Explicit,General,General",
     ]
-    Path("data.csv").write_text("\n".join([CLARITY_COLUMNS, *rows]) + "\n")
+    Path("data.csv").write_text("\n".join([CLARITY_COLUMNS, *rows]) + "\n", encoding="utf-8")
     predictions = ["id,clarity_pred,evasion_pred", "1,Clear Reply,Explicit", "2,Ambivalent Reply,General"]
-    Path("predictions.csv").write_text("\n".join(predictions) + "\n")
+    Path("predictions.csv").write_text("\n".join(predictions) + "\n", encoding="utf-8")
     gold = {f"d{number}": {"type": kind, "replies": [["a cat", "cat"]]} for number, kind in enumerate(TYPES)}
-    Path("gold.json").write_text(json.dumps(gold))
-    Path("output.json").write_text(json.dumps({name: ["a cat"] for name in gold}))
-    Path("ppl_output.json").write_text(json.dumps({name: [2.0] for name in gold}))
+    Path("gold.json").write_text(json.dumps(gold), encoding="utf-8")
+    Path("output.json").write_text(json.dumps({name: ["a cat"] for name in gold}), encoding="utf-8")
+    Path("ppl_output.json").write_text(json.dumps({name: [2.0] for name in gold}), encoding="utf-8")
 
 
 def passed_through(command: str, output: str) -> set[CodeType]:

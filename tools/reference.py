@@ -1,5 +1,6 @@
 """Write docs/api.md and docs/commands.md from the code: python -m tools.reference
 
+docs/api.md lists the public names; the documentation site has a page per module, with signatures and docstrings.
 A module is public if it has `__all__`; the names in it are the public names. Metrics are shown under their published
 path, `multimodal_eval.evaluation.NAME`.
 """
@@ -31,7 +32,8 @@ API_HEAD = """# Python API
 <!-- Written by `python -m tools.reference`. -->
 
 Every name on this page is public: it stays, or a release note says what replaces it. Everything else is private, even
-if Python can import it. Most programs need only the first module; the others have the parts it is made of.
+if Python can import it. Most programs need only the first module; the others have the parts it is made of. The
+documentation site has a page per module, with signatures and docstrings; `help(NAME)` prints the same.
 
 """
 COMMANDS_HEAD = """# Commands
@@ -61,12 +63,14 @@ def published(module: str) -> str:
 
 def api_page() -> str:
     modules = [import_module(name) for name in public_modules()]
-    contents = "".join(f"- [`{name}`](#{anchor(name)}): {summary(import_module(name))}\n" for name in public_modules())
-    return API_HEAD + contents + "".join(module_section(module) for module in modules)
+    return API_HEAD + "".join(
+        f"- `{published(module.__name__)}`: {summary(module)}{names(module)}\n" for module in modules
+    )
 
 
-def anchor(name: str) -> str:
-    return name.lower().replace(".", "")
+def names(module: ModuleType) -> str:
+    public = ", ".join(f"`{name}`" for name in module.__all__ if not name.startswith("__"))
+    return f" {public}" if public else ""
 
 
 def summary(value: object) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -12,14 +10,6 @@ import pytest
 from multimodal_eval.stats.label_budget import LabelBudget
 
 PAGE = (Path(__file__).parents[2] / "docs" / "believe-a-judge.md").read_text()
-
-
-def test_the_example():
-    code, printed = re.findall(r"```python\n(.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL)[-1]
-    out = StringIO()
-    with redirect_stdout(out):
-        exec(compile(code, "believe-a-judge.md", "exec"), {})
-    assert out.getvalue().strip() == printed
 
 
 def test_the_table_of_labels():

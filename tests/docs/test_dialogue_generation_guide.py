@@ -1,11 +1,10 @@
-"""The commands and the code in docs/dialogue-generation.md work, with a model that repeats the question."""
+"""The commands in docs/dialogue-generation.md work, with a model that repeats the question."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-from contextlib import chdir
 from importlib.resources import files
 from math import log
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval.generate.protocol import Answer
-from tests.docs.transcripts import commands, run
+from tests.docs.page_commands import commands, run
 
 GUIDE = Path(__file__).parents[2] / "docs" / "dialogue-generation.md"
 EXAMPLE = Path(str(files("multimodal_eval.data") / "demo" / "dialogue"))
@@ -36,9 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_commands_work(folder):
-    printed = [
-        run(command + " --no-cache" * ("--model" in command), folder) for command, _ in commands(GUIDE.read_text())
-    ]
+    printed = [run(command + " --no-cache" * ("--model" in command), folder) for command in commands(GUIDE.read_text())]
     assert len(printed) == 3
     assert "56 replies of 24 dialogues: submission/output.json, submission/ppl_output.json" in printed[0]
     scored = [re.search(r"integral score ([\d.]+)", text) for text in printed[1:]]
@@ -46,13 +43,3 @@ def test_the_commands_work(folder):
     files_named = re.findall(r"^\| `([^`]+)` \|", GUIDE.read_text(), re.MULTILINE)
     assert [name for name in files_named if not (folder / "both" / name).exists()] == []
     assert json.loads((folder / "both" / "ppl_output.json").read_text())["t2t-en-2"] == [pytest.approx(2)] * 2
-
-
-def test_the_python_code_works(folder):
-    (code,) = re.findall(r"(?<=```python\n).*?(?=```)", GUIDE.read_text(), re.DOTALL)
-    space: dict[str, object] = {}
-    with chdir(folder):
-        exec(code, space)
-    generated = space["generated"]
-    assert generated.failures == []
-    assert "the model gave no log-probabilities" in generated.note

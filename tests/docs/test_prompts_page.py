@@ -43,8 +43,7 @@ def test_the_page_lists_every_filter():
 
 
 def test_the_template_on_the_page_works():
-    block = PAGE.partition("language:\n\n")[2].partition("\n\n- **Variables**")[0]
-    text = "\n".join(line.removeprefix("    ") for line in block.split("\n"))
+    text = PAGE.partition("```jinja\n")[2].partition("```")[0]
     sample = Sample("1", question="Which?", choices=["dog", "cat"], image="a.png", metadata={"hint": "It barks."})
     pieces = PromptTemplate(text, "page").render(sample)
     assert pieces[-1].strip() == "Which?\nHint: It barks.\n(A) dog\n(B) cat\nAnswer with one letter."
@@ -53,11 +52,3 @@ def test_the_template_on_the_page_works():
 def test_the_digest_on_the_page():
     (digest,) = re.findall(r"`prompt:(vqa@\w+)`", PAGE)
     assert Prompts(GenerationConfig(model="m", prompt="vqa")).settings["prompt"] == digest
-
-
-def test_the_example_in_python_works(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(code, {})
-    printed = capsys.readouterr().out
-    assert printed.startswith("caption A caption in one sentence")
-    assert "{{ letter }}. {{ text }}" in printed

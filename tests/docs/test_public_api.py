@@ -23,9 +23,9 @@ PAGES = [
 ]
 WRITTEN = [page for page in PAGES if page not in pages()]  # by hand
 # Flags of other programs, and lines that call our benchmarks and tools.
-OTHER_FLAGS = {"--help", "--version", "--upgrade", "--no-deps", "--check"}
+OTHER_FLAGS = {"--help", "--machine", "--version", "--upgrade", "--no-deps", "--check"}
 OTHER_PROGRAMS = re.compile(
-    r"\b(?:python3? -m (?!multimodal_eval)|python3? (?!-m)|pip |bash |uv |java |git |chromium )"
+    r"\b(?:python3? -m (?!multimodal_eval)|python3? (?!-m)|(?:pipx?|uvx?|bash|java|git|chromium|sha256sum|gh) )"
 )
 ENTRY_POINTS = {f"multimodal_eval.{group}" for group in ("metrics", "rules", "synonyms", "generators")}
 CALL = re.compile(r"\bmmeval (?P<command>[a-z]+)\b(?P<rest>[^`\n]*)")

@@ -1,6 +1,6 @@
 """README is short, its example and its comparison with other programs are real, and every page can be reached from it.
 
-`python tests/docs/update_pages.py` updates the output.
+`python -m tools.site update README.md` updates the output.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pycocoevalcap.rouge.rouge import Rouge
 from multimodal_eval import evaluate
 from multimodal_eval.text.tokenizers import tokenize
 from tests.cli.command_line import mmeval
-from tests.docs.transcripts import commands, run_in_terminal, write_files
+from tests.docs.page_commands import commands, write_files
+from tests.docs.terminal import run_in_terminal
+from tools.site.blocks import parse
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,9 +39,10 @@ def test_it_is_short():
 
 
 def test_the_example_prints_what_is_pasted_in_a_terminal_of_80_columns(folder):
-    ((command, pasted),) = commands(README)
+    (command,) = commands(README)
+    (pasted,) = [block.output.text for block in parse(README).blocks if block.output]
     for old, new in zip_longest(pasted.splitlines(), run_in_terminal(command, folder).splitlines()):
-        assert old == new, "run: python tests/docs/update_pages.py"
+        assert old == new, "run: python -m tools.site update README.md"
     assert all(len(line) <= 80 for line in pasted.splitlines() if not line.startswith("!")), "terminals wrap warnings"
     assert (folder / "runs" / "first" / "report.html").is_file()
 

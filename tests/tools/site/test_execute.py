@@ -1,0 +1,176 @@
+"""Pages are executed in a folder of their own, and their outputs compared and written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.site.execute import execute
+from tools.site.setups import names, prepare
+from tools.site.workspace import workspace
+
+CONSOLE = "```console\n$ cat a.txt\n{}```\n"
+FILE = "The file `a.txt`:\n\n```text\none\ntwo\n```\n\n"
+
+
+def test_a_current_page():
+    outcome = execute(FILE + CONSOLE.format("one\ntwo\n"), "page")
+    assert outcome.is_good
+    assert (outcome.executed, outcome.files, outcome.not_run) == (1, 1, [])
+
+
+def test_a_stale_output_is_reported_and_written():
+    outcome = execute(FILE + CONSOLE.format("one\nthree\n"), "page")
+    assert outcome.stale == ["page:9: the output is stale. On the page:\n  three\nnow:\n  two"]
+    assert outcome.text == FILE + CONSOLE.format("one\ntwo\n")
+    assert execute(outcome.text, "page").is_good
+
+
+def test_a_missing_output_is_written_into_a_list_with_its_indent():
+    page = "1. first\n\n   ```console\n   $ echo a; echo; echo b\n   ```\n"
+    assert execute(page, "page").text == "1. first\n\n   ```console\n   $ echo a; echo; echo b\n   a\n\n   b\n   ```\n"
+
+
+def test_a_block_that_is_neither_executed_nor_marked():
+    page = "# T\n\n```\nwhat\n```\n\n    indented\n\n```cobol\nADD\n```\n"
+    faults = execute(page, "page").problems
+    assert [fault.partition(": ")[0] for fault in faults] == ["page:4", "page:7", "page:10"]
+    assert "is neither executed nor marked. Give it a language, or write `<!-- not run: REASON -->`" in faults[0]
+    assert "the language `cobol`" in faults[2]
+
+
+def test_marks_need_a_reason():
+    good = execute("<!-- not run: needs a key -->\n```python\n1 / 0\n```\n", "page")
+    assert (good.is_good, good.executed, good.not_run) == (True, 0, [(3, "needs a key")])
+    assert execute("<!-- not run: -->\n```python\n1 / 0\n```\n", "page").problems == ["page:3: `not run` has no reason"]
+
+
+def test_a_failure_is_reported_with_its_line():
+    outcome = execute("```python\n1 / 0\n```\n\n    mmeval score nothing.jsonl\n", "page")
+    assert outcome.executed == 0
+    zero, missing = outcome.problems
+    assert zero.startswith("page:2: ")
+    assert "ZeroDivisionError" in zero
+    assert "page:5: `mmeval score nothing.jsonl` has exit status 1, not 0:\nerror: nothing.jsonl: NOT_FOUND" in missing
+
+
+def test_an_expected_failure():
+    page = (
+        "<!-- exit: 1 -->\n    mmeval score nothing.jsonl\n\n```\nerror: nothing.jsonl: NOT_FOUND: no such file\n```\n"
+    )
+    assert execute(page, "page").is_good
+    assert execute(page.replace("exit: 1", "exit: 2"), "page").problems
+
+
+def test_output_that_varies_is_not_compared():
+    page = "<!-- output: varies -->\n```console\n$ echo now\nthen\n```\n"
+    outcome = execute(page, "page")
+    assert outcome.is_good
+    assert outcome.text == page
+
+
+def test_python_blocks_share_a_namespace_and_show_the_last_value():
+    page = "```python\nx = 1\nprint('a')\nx + 1\n```\n\n```text\na\n2\n```\n\n```python\nx\n```\n\n```text\n1\n```\n"
+    assert execute(page, "page").is_good
+    stale = execute(page.replace("text\n1\n", "text\n7\n"), "page").stale
+    assert stale == ["page:17: the output is stale. On the page:\n  7\nnow:\n  1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_right"),
+    [
+        ("1 / 3  # 0.33", True),
+        ("1 / 3  # 0.34", False),
+        ("1 / 3  # 0.3333, a third", True),
+        ("2 + 2  # 5", False),
+        ("[1, 2]  # [1, 2]", True),
+        ("[1, 2]  # [1, 3]", False),
+        ("{'a': 1}  # a dictionary", True),
+        ("True  # 0: not a number", True),
+    ],
+)
+def test_stated_values(code, is_right):
+    assert execute(f"```python\n{code}\n```\n", "page").is_good == is_right
+
+
+def test_a_session():
+    error = "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n"
+    page = f"```pycon\n>>> x = [1,\n...      2]\n>>> x\n[1, ...]\n>>> 1 / 0\n{error}\n```\n"
+    assert execute(page, "page").is_good
+    outcome = execute(page.replace("[1, ...]", "[3, ...]"), "page")
+    assert len(outcome.stale) == 1
+    assert ">>> x\n[1, 2]\n" in outcome.text
+
+
+def test_invalid_data_on_a_page():
+    page = '```json\n{"a": 1,}\n```\n\n```yaml\na: b?, {c\n```\n\n```json\n{"a": …}\n```\n'
+    first, *others = execute(page, "page").problems
+    assert first.startswith("page:2: the block is not valid json")
+    assert others == []
+
+
+def test_each_page_has_an_empty_folder_and_no_models(monkeypatch):
+    monkeypatch.setenv("MMEVAL_HOME", "/somewhere")
+    before, path = Path.cwd(), list(sys.path)
+    code = "import os, pathlib\n\nos.environ['MMEVAL_HOME'] != '/somewhere', list(pathlib.Path().iterdir())\n"
+    page = f"```python\n{code}```\n\n```text\n(True, [])\n```\n"
+    assert execute(page, "page").is_good
+    assert (Path.cwd(), sys.path) == (before, path)
+    assert os.environ["MMEVAL_HOME"] == "/somewhere"
+
+
+def test_modules_of_a_page_are_forgotten():
+    page = "`part.py`:\n\n```python\nVALUE = {}\n```\n\n```python\nimport part\n\npart.VALUE\n```\n\n```text\n{}\n```\n"
+    assert execute(page.format(1, 1), "first").is_good
+    assert execute(page.format(2, 2), "second").is_good
+
+
+def test_the_folder_is_shown_under_another_name():
+    assert execute("```console\n$ pwd\n/data\n```\n", "page").is_good
+
+
+def test_an_unknown_setup():
+    with pytest.raises(ValueError, match=r"no setup is named 'nothing'\. Known: clarity-files, "):
+        execute("<!-- setup: nothing -->\n", "page")
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in ("files", "runs")])
+def test_every_setup_prepares_something(name):
+    with workspace() as work:
+        prepare([name], work)
+        assert any(work.folder.iterdir()) or work.aliases
+
+
+def test_setups_with_words():
+    with workspace() as work:
+        prepare(["files captions:a.jsonl choices:b.csv", "runs captions:first"], work)
+        assert sorted(path.name for path in work.folder.iterdir()) == ["a.jsonl", "b.csv", "runs"]
+        assert (work.folder / "runs" / "first" / "results.json").exists()
+
+
+def test_the_model_server_answers_from_a_file():
+    page = """<!-- setup: model-server -->
+`q.jsonl`:
+
+```json
+{"id": 1, "question": "Which colour?", "references": ["green"]}
+```
+
+`replies.json`:
+
+```json
+{"Which colour": "green"}
+```
+
+    mmeval run q.jsonl --model openai:any --base-url $MODEL_URL --metrics exact_match -o runs/a
+
+```python
+from multimodal_eval import load_run
+
+load_run("runs/a")["exact_match"]["value"]  # 1
+```
+"""
+    assert execute(page, "page").problems == []

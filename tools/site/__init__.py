@@ -1,0 +1,1 @@
+"""The documentation site: pages whose examples are executed, and the site that is built from them."""

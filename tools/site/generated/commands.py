@@ -1,0 +1,72 @@
+"""A page per command of the command line, and their index."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import click
+
+from tools.reference import commands
+from tools.site.generated.toctree import toctree
+
+EXAMPLES = re.compile(r"^ *Examples?:\n(.*)", re.MULTILINE | re.DOTALL)
+
+
+def command_pages() -> dict[str, str]:
+    """The pages by path."""
+    known = [(name, command, context) for name, command, context in commands() if name != "mmeval"]
+    rows = "".join(f"| [`{name}`]({_path(name)}) | {command.get_short_help_str(200)} |\n" for name, command, _ in known)
+    root = next(command for name, command, _ in commands() if name == "mmeval")
+    index = f"# Commands\n\n{_prose(root)}\n| command | what it does |\n|---|---|\n{rows}"
+    index += toctree(_path(name).removesuffix(".md") for name, _, _ in known)
+    return {"commands.md": index, **{_path(name): _page(name, command, context) for name, command, context in known}}
+
+
+def _path(name: str) -> str:
+    return f"commands/{name.removeprefix('mmeval ').replace(' ', '-')}.md"
+
+
+def _page(name: str, command: click.Command, context: click.Context) -> str:
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    parts = [f"# {name}\n", f"```text\n{usage}\n```\n", _prose(command)]
+    options = [record for parameter in command.params if (record := parameter.get_help_record(context)) and record[1]]
+    if options:
+        rows = "".join(f"| {_flags(flags)} | {_cell(text)} |\n" for flags, text in options)
+        parts.append(f"## Options\n\n| option | meaning |\n|---|---|\n{rows}")
+    if isinstance(command, click.Group):
+        below = "".join(
+            f"| [`{name} {inner}`]({name.removeprefix('mmeval ')}-{inner}.md) | {each.get_short_help_str(200)} |\n"
+            for inner, each in command.commands.items()
+        )
+        parts.append(f"## Commands\n\n| command | what it does |\n|---|---|\n{below}")
+    if examples := EXAMPLES.search(command.get_help(context)):
+        lines = [line.strip() for line in examples[1].splitlines() if line.strip().startswith("mmeval")]
+        parts.append("## Examples\n\n```console\n" + "".join(f"$ {line}\n" for line in lines) + "```\n")
+    return "\n".join(parts)
+
+
+def _prose(command: click.Command) -> str:
+    """The help text; a paragraph after \\b keeps its lines."""
+    text = inspect.cleandoc(command.help or "").partition("\f")[0]
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("\b"):
+            paragraphs.append("```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
+        else:
+            paragraphs.append(_escaped(paragraph))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _flags(flags: str) -> str:
+    return "`" + flags.replace("|", "\\|") + "`"
+
+
+def _cell(text: str) -> str:
+    return _escaped(" ".join(text.split())).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Text that is not Markdown: capitals in angle brackets, stars, brackets; code in backticks stays."""
+    pieces = re.split(r"(`[^`]*`)", text)
+    return "".join(piece if piece.startswith("`") else re.sub(r"([*_<>\[\]$])", r"\\\1", piece) for piece in pieces)

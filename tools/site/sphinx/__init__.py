@@ -1,0 +1,1 @@
+"""The Sphinx project of the site: its settings, its formulas, its look."""
