@@ -15,16 +15,19 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(?:>=|==)([0-9][0-9.]*)")
+_INCLUDED = re.compile(r"multimodal-eval\[([^]]*)\]")  # other extras of this package
 
 
 def floors(extras: Sequence[str] = ()) -> dict[str, str]:
     """The lowest version of each requirement, by name."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    requirements = list(project["dependencies"])
-    for extra in extras:
-        requirements += project["optional-dependencies"][extra]
+    groups = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras)]
     lowest = {}
-    for requirement in requirements:
+    for requirement in (requirement for group in groups for requirement in group):
+        included = _INCLUDED.fullmatch(requirement)
+        if included is not None:
+            lowest.update(floors(included[1].split(",")))
+            continue
         match = _REQUIREMENT.match(requirement)
         if match is None:
             raise ValueError(f"{requirement!r} has no lowest version")

@@ -37,7 +37,23 @@ def test_the_build_requirements_are_the_same_everywhere():
 
 def test_no_constraint_is_lower_than_a_floor():
     pinned = pins(ROOT / "constraints.txt")
-    lowest = floors(["view", "remote", "ray"])
+    lowest = floors(["models", "view", "remote", "ray"])
     assert len(lowest) > 15
     for name, floor in lowest.items():
         assert version(pinned[name]) >= version(floor), name
+
+
+def test_the_base_installation_has_few_packages():
+    # Each one adds to what everybody installs: docs/install.md says what it is for.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[<>=\[]", requirement)[0] for requirement in project["dependencies"]]
+    assert names == "aiohttp click jinja2 markupsafe msgspec numpy pillow pyarrow pyyaml rich".split()
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    for name in (*names, *project["optional-dependencies"]):
+        assert f"`{name}`" in page or f"`[{name}]`" in page, name
+
+
+def test_the_floors_of_an_extra_include_those_of_the_extras_in_it():
+    assert floors(["models"]).items() <= floors(["torch"]).items()
+    assert "onnxruntime" in floors(["trainer"])
+    assert "onnxruntime" not in floors()

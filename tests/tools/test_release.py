@@ -1,0 +1,341 @@
+"""What a release consists of: notes, source archive, wheels, bill of materials, workflows, citation."""
+
+from __future__ import annotations
+
+import email
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from datetime import date
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+import yaml
+
+from multimodal_eval import __version__
+from tools.release import contents, sbom, smoke
+from tools.release.checksums import checksums
+from tools.release.compiler import environment
+from tools.release.interpreters import interpreters, lowest, version_of
+from tools.release.try_wheel import BUILD_TOOLS, bare_path, fitting
+from tools.release.version import package_version, problem
+from tools.release_notes import CHANGELOG, NoNotesError, main, release_notes
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+LOG = """# Changelog
+
+## 1.1.0 (unreleased)
+
+- Not yet.
+
+## 1.0.0 (2026-01-02)
+
+- First entry, which
+  continues here.
+- Second entry:
+  - a part of it
+
+## 0.9.0 (2025-01-01)
+"""
+
+
+class TestNotes:
+    def test_a_section_ends_at_the_next_title_and_entries_are_single_lines(self):
+        assert (
+            release_notes(LOG, "v1.0.0") == "- First entry, which continues here.\n- Second entry:\n  - a part of it\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("version", "message"),
+        [
+            ("2.0.0", "no section for '2.0.0'. It has: 1.1.0, 1.0.0, 0.9.0"),
+            ("1.1.0", "no date. Got 'unreleased'"),
+            ("0.9.0", "is empty"),
+        ],
+    )
+    def test_no_notes(self, version, message):
+        with pytest.raises(NoNotesError, match=re.escape(message)):
+            release_notes(LOG, version)
+
+    def test_a_draft_needs_no_date(self):
+        assert release_notes(LOG, "1.1.0", draft=True) == "- Not yet.\n"
+
+    def test_the_changelog_has_notes_for_this_version_and_dates_for_the_others(self, capsys):
+        current = __version__.removesuffix(".dev0")
+        versions = re.findall(r"^## (\S+) \(", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
+        assert versions[0] == current
+        for version in versions[1:]:
+            assert main([version]) == 0
+        assert main([current, "--draft"]) == 0
+        assert main(["99.0.0"]) == 1
+        assert "99.0.0" in capsys.readouterr().err
+
+
+def test_the_tag_must_be_the_version():
+    assert problem("v0.2.0", "0.2.0") == ""
+    assert problem("v0.2.0rc1", "0.2.0rc1") == ""
+    assert "the version is 0.2.1" in problem("v0.2.0", "0.2.1")
+    assert "not one to release" in problem("v0.2.0.dev0", "0.2.0.dev0")
+    assert package_version() == __version__
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """The source archive, built by the backend itself."""
+    backend = pytest.importorskip("scikit_build_core.build", reason="the build requirements are not installed")
+    folder = tmp_path_factory.mktemp("sdist")
+    code = f"from scikit_build_core.build import build_sdist; build_sdist({str(folder)!r})"
+    assert backend
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
+    (path,) = folder.iterdir()
+    return path
+
+
+class TestSourceArchive:
+    def test_it_has_what_the_wheel_is_built_from_and_nothing_else(self, archive):
+        assert contents.problems(archive) == []
+
+    def test_every_tracked_source_is_in_it(self, archive):
+        listed = subprocess.run(
+            ["git", "ls-files", "src", "native", "docs/metrics"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if listed.returncode:
+            pytest.skip("not a git checkout")
+        with tarfile.open(archive) as tar:
+            names = {name.partition("/")[2] for name in tar.getnames()}
+        tracked = {name for name in listed.stdout.splitlines() if not name.startswith("native/fuzz/")}
+        assert tracked - names == set()
+
+    def test_the_description_is_that_of_the_project(self, archive):
+        with tarfile.open(archive) as tar:
+            (name,) = [name for name in tar.getnames() if name.endswith("PKG-INFO")]
+            info = email.message_from_bytes(tar.extractfile(name).read())
+        assert info["Name"] == "multimodal-eval"
+        assert info["Version"] == __version__
+        assert info["License-Expression"] == "Apache-2.0"
+        assert info.get_all("License-File") == ["LICENSE", "NOTICE"]
+        assert info["Description-Content-Type"] == "text/markdown"
+        assert "mmeval score captions.jsonl" in info.get_payload()
+
+
+def tar_with(path: Path, *names: str) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name in names:
+            tar.addfile(tarfile.TarInfo(f"multimodal_eval-1/{name}"), io.BytesIO())
+    return path
+
+
+def wheel_with(path: Path, *names: str) -> Path:
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name in names:
+            wheel.writestr(name, "")
+    return path
+
+
+class TestContents:
+    WHEEL = (
+        *(f"multimodal_eval-1.dist-info/{name}" for name in ("METADATA", "RECORD", "entry_points.txt")),
+        *(f"multimodal_eval-1.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")),
+        *(f"multimodal_eval/{name}" for name in ("py.typed", "cards/cider.md", "_native.abi3.so")),
+        "multimodal_eval/models/shapes-clip/model.safetensors",
+    )
+
+    def test_missing_and_needless_files_of_an_archive(self, tmp_path):
+        path = tar_with(
+            tmp_path / "a.tar.gz", "README.md", "native/a.cpp", "tests/test_a.py", "native/__pycache__/a.pyc"
+        )
+        faults = contents.problems(path)
+        assert "tests/test_a.py is not needed" in faults
+        assert "LICENSE is missing" in faults
+        assert "src/multimodal_eval is missing" in faults
+        assert "native/__pycache__/a.pyc does not belong there" in faults
+        assert not any("README.md" in text for text in faults)
+
+    def test_a_whole_wheel(self, tmp_path):
+        assert contents.problems(wheel_with(tmp_path / "a.whl", *self.WHEEL)) == []
+
+    def test_missing_and_needless_files_of_a_wheel(self, tmp_path):
+        names = [name for name in self.WHEEL if "NOTICE" not in name and "_native" not in name]
+        faults = contents.problems(wheel_with(tmp_path / "a.whl", *names, "tests/__init__.py", "bench/a.py"))
+        assert "multimodal_eval-1.dist-info/licenses/NOTICE is missing" in faults
+        assert "tests is not needed" in faults
+        assert "bench is not needed" in faults
+        assert "one compiled extension is expected. Got [] instead" in faults
+
+    def test_the_extension_of_each_system_is_known(self, tmp_path):
+        for name in ("_native.cpython-311-x86_64-linux-gnu.so", "_native.cp312-win_amd64.pyd", "_native.pyd"):
+            names = [each for each in self.WHEEL if "_native" not in each]
+            assert contents.problems(wheel_with(tmp_path / "a.whl", *names, f"multimodal_eval/{name}")) == []
+
+
+class TestWheels:
+    def test_the_fitting_wheel(self):
+        stem = "multimodal_eval-0.2.0"
+        single, stable = (Path(f"{stem}-{tags}-manylinux_2_28_x86_64.whl") for tags in ("cp311-cp311", "cp312-abi3"))
+        assert fitting([single, stable], (3, 11)) == single
+        assert fitting([single, stable], (3, 12)) == stable
+        assert fitting([single, stable], (3, 14)) == stable
+        with pytest.raises(SystemExit, match=r"no wheel fits Python 3\.11"):
+            fitting([stable], (3, 11))
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="the trial is for POSIX systems")
+    def test_the_path_of_a_trial_has_no_build_tool(self, monkeypatch):
+        monkeypatch.setenv("CXX", "g++")
+        with bare_path() as variables:
+            assert "CXX" not in variables
+            shell = f"for each in {' '.join(BUILD_TOOLS)}; do command -v $each && exit 1; done; ls > /dev/null"
+            assert subprocess.run(["/bin/sh", "-c", shell], env=variables, check=False).returncode == 0
+
+    def test_interpreters_are_supported_versions(self):
+        assert lowest() == (3, 11)
+        assert version_of(sys.executable) == sys.version_info[:2]
+        assert version_of("/no/such/python") is None
+        assert all(version >= (3, 11) for version in interpreters())
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="the compiler scripts are for POSIX systems")
+    def test_the_compiler_names_the_old_glibc(self, tmp_path):
+        variables = environment(tmp_path, "aarch64")
+        assert Path(variables["CXX"]).read_text(encoding="utf-8").count("aarch64-linux-gnu.2.28") == 1
+
+    def test_one_wheel_serves_all_versions_from_the_stable_abi_on(self):
+        assert PROJECT["tool"]["scikit-build"]["wheel"]["py-api"] == "cp312"
+        assert PROJECT["tool"]["cibuildwheel"]["build"][0] == "cp311-*"
+        assert "tools/release/smoke.py" in PROJECT["tool"]["cibuildwheel"]["test-command"]
+
+
+def test_the_trial_expects_the_scores_of_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for text in smoke.SCORES:
+        assert text in readme
+    for sample in smoke.SAMPLES:
+        assert json.dumps(sample) in readme
+
+
+def test_checksums_are_those_of_sha256sum(tmp_path):
+    (tmp_path / "b.whl").write_bytes(b"two")
+    (tmp_path / "a.tar.gz").write_bytes(b"one")
+    (tmp_path / "SHA256SUMS").write_bytes(b"old")
+    first, second = (hashlib.sha256(content).hexdigest() for content in (b"one", b"two"))
+    assert checksums(tmp_path) == f"{first}  a.tar.gz\n{second}  b.whl\n"
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    wheel = tmp_path_factory.mktemp("dist") / "multimodal_eval-1-cp312-abi3-any.whl"
+    wheel.write_bytes(b"wheel")
+    return sbom.bill(distributions(), [wheel])
+
+
+class TestBill:
+    def test_it_has_every_requirement_and_what_those_require(self, document):
+        names = {component["name"] for component in document["components"]}
+        needed = {sbom.normalized(re.match(r"[\w.-]+", text)[0]) for text in PROJECT["project"]["dependencies"]}
+        assert needed - names == set()
+        assert "multidict" in names  # of aiohttp
+        assert "pytest" not in names  # only of an extra
+
+    def test_every_reference_is_defined(self, document):
+        main = document["metadata"]["component"]
+        defined = {component["bom-ref"] for component in [main, *document["components"]]}
+        for entry in document["dependencies"]:
+            assert {entry["ref"], *entry["dependsOn"]} <= defined
+        assert main["version"] == __version__
+        assert main["externalReferences"][0]["hashes"][0]["content"] == hashlib.sha256(b"wheel").hexdigest()
+        assert main["components"][0]["name"] == "nanobind"
+
+    def test_the_same_input_gives_the_same_document(self, monkeypatch):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+        assert sbom.bill(distributions()) == sbom.bill(distributions())
+        assert sbom.bill(distributions())["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
+
+    def test_without_the_package_there_is_no_bill(self):
+        others = [each for each in distributions() if each.name != "multimodal-eval"]
+        with pytest.raises(SystemExit, match="is not installed there"):
+            sbom.bill(others)
+
+
+class TestWorkflows:
+    @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+    def test_rights_are_given_per_job_and_every_job_has_a_limit(self, path):
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {}
+        for job in workflow["jobs"].values():
+            assert "timeout-minutes" in job
+            assert "permissions" in job
+
+    def test_only_the_publishing_jobs_may_write(self):
+        writers = {
+            (path.stem, name, right)
+            for path in WORKFLOWS
+            for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
+            for right, value in job["permissions"].items()
+            if value == "write"
+        }
+        assert writers == {
+            ("docs", "publish", "id-token"),
+            ("docs", "publish", "pages"),
+            ("release", "collect", "attestations"),
+            ("release", "collect", "id-token"),
+            ("release", "notes", "contents"),
+            ("release", "package-index", "id-token"),
+        }
+
+    def test_ci_runs_the_script_that_everyone_runs(self):
+        workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+        assert {"run": "bash .ci/run"} in workflow["jobs"]["all"]["steps"]
+        systems = {
+            row["system"].partition("-")[0] for row in workflow["jobs"]["tests"]["strategy"]["matrix"]["include"]
+        }
+        assert systems == {"ubuntu", "macos", "windows"}
+
+    @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+    def test_scripts_and_modules_exist(self, path):
+        text = path.read_text(encoding="utf-8")
+        for script in re.findall(r"bash (\.ci/\w+)", text):
+            assert (ROOT / script).is_file(), script
+        for module in re.findall(r"-m (tools\.[\w.]+)", text):
+            base = ROOT / module.replace(".", "/")
+            assert base.with_suffix(".py").is_file() or base.is_dir() or module == "tools.site", module
+
+    @pytest.mark.parametrize(
+        ("schema", "pattern"),
+        [
+            ("github-workflows", ".github/workflows/*.yml"),
+            ("dependabot", ".github/dependabot.yml"),
+            ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+            ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+            ("citation-file-format", "CITATION.cff"),
+        ],
+    )
+    def test_files_follow_their_schemas(self, schema, pattern):
+        pytest.importorskip("check_jsonschema")
+        files = [str(path) for path in sorted(ROOT.glob(pattern))]
+        assert files
+        command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *files]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_citation_names_the_last_release():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    released = re.search(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
+    assert (citation["version"], citation["date-released"]) == (released[1], date.fromisoformat(released[2]))
+    assert citation["license"] == PROJECT["project"]["license"]
+
+
+def test_the_classifiers_name_what_cibuildwheel_builds():
+    classifiers = PROJECT["project"]["classifiers"]
+    assert classifiers == sorted(classifiers)
+    versions = {text.rpartition(" ")[2] for text in classifiers if re.search(r"Python :: 3\.\d+$", text)}
+    built = {f"3.{text[3:5]}" for text in PROJECT["tool"]["cibuildwheel"]["build"]}
+    assert versions == built
