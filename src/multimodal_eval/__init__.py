@@ -8,7 +8,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multimodal_eval.analysis.compare import RunComparison, compare_runs
     from multimodal_eval.analysis.judge_ratings import RatingTable, rate
+    from multimodal_eval.analysis.sensitivity import Sensitivity, sensitivity
     from multimodal_eval.core.batch import Batch
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.scores import Scores
     from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
+    from multimodal_eval.data.runs.sample_rows import SampleRow, SampleRows
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
     from multimodal_eval.generate.functions import batched
     from multimodal_eval.generate.protocol import Answer, Generator, Media, Request, Text, Turn
@@ -29,10 +32,12 @@ if TYPE_CHECKING:
     from multimodal_eval.interop.callbacks.log_scores import log_scores
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
     from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
+    from multimodal_eval.run.calibrate import CalibratedRun, calibrate
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, resume
     from multimodal_eval.run.generated import GeneratedRun, generate
     from multimodal_eval.run.judged_pairs import compare_by_judge
+    from multimodal_eval.run.label_plan import LabelPlan, plan_labels
     from multimodal_eval.run.ranking import rank_by_judge
     from multimodal_eval.run.rescore import rescore
 
@@ -43,6 +48,7 @@ _MODULES = {
     "AnswerScores": "interop.list_scores",
     "Batch": "core.batch",
     "Box": "core.sample",
+    "CalibratedRun": "run.calibrate",
     "CaptionScores": "interop.coco",
     "Criterion": "core.judge_config",
     "Engine": "run.engine.base",
@@ -52,6 +58,7 @@ _MODULES = {
     "JudgeConfig": "core.judge_config",
     "JudgeModel": "core.judge_config",
     "JudgeUntil": "core.judge_config",
+    "LabelPlan": "run.label_plan",
     "LabelScores": "interop.list_scores",
     "Media": "generate.protocol",
     "Message": "core.conversation",
@@ -65,17 +72,23 @@ _MODULES = {
     "RetryableError": "core.errors",
     "Rows": "core.score",
     "Run": "data.runs.run",
+    "RunComparison": "analysis.compare",
     "Sample": "core.sample",
+    "SampleRow": "data.runs.sample_rows",
+    "SampleRows": "data.runs.sample_rows",
     "Score": "core.score",
     "ScoreValue": "interop.accumulator",
     "Scorer": "core.metric",
     "Scores": "core.scores",
+    "Sensitivity": "analysis.sensitivity",
     "Signature": "core.signature",
     "Text": "generate.protocol",
     "Turn": "generate.protocol",
     "answer_scores": "interop.list_scores",
+    "calibrate": "run.calibrate",
     "caption_scores": "interop.coco",
     "compare_by_judge": "run.judged_pairs",
+    "compare_runs": "analysis.compare",
     "compute": "interop.accumulator",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
@@ -85,12 +98,14 @@ _MODULES = {
     "load_run": "data.runs.run",
     "log_scores": "interop.callbacks.log_scores",
     "metric": "core.registry",
+    "plan_labels": "run.label_plan",
     "rank_by_judge": "run.ranking",
     "rate": "analysis.judge_ratings",
     "register": "core.registry",
     "rescore": "run.rescore",
     "resume": "run.evaluate",
     "rule": "core.rules",
+    "sensitivity": "analysis.sensitivity",
 }
 
 __version__ = "0.2.0.dev0"
@@ -101,6 +116,7 @@ __all__ = [
     "AnswerScores",
     "Batch",
     "Box",
+    "CalibratedRun",
     "CaptionScores",
     "Criterion",
     "Engine",
@@ -110,6 +126,7 @@ __all__ = [
     "JudgeConfig",
     "JudgeModel",
     "JudgeUntil",
+    "LabelPlan",
     "LabelScores",
     "Media",
     "Message",
@@ -123,19 +140,25 @@ __all__ = [
     "RetryableError",
     "Rows",
     "Run",
+    "RunComparison",
     "Sample",
+    "SampleRow",
+    "SampleRows",
     "Score",
     "ScoreValue",
     "Scorer",
     "Scores",
+    "Sensitivity",
     "Signature",
     "Text",
     "Turn",
     "__version__",
     "answer_scores",
     "batched",
+    "calibrate",
     "caption_scores",
     "compare_by_judge",
+    "compare_runs",
     "compute",
     "evaluate",
     "evaluate_sample",
@@ -144,12 +167,14 @@ __all__ = [
     "load_run",
     "log_scores",
     "metric",
+    "plan_labels",
     "rank_by_judge",
     "rate",
     "register",
     "rescore",
     "resume",
     "rule",
+    "sensitivity",
 ]
 
 

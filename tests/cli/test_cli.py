@@ -202,6 +202,22 @@ def test_a_broken_plugin_keeps_its_traceback(folder):
     assert "ZeroDivisionError" in done.stderr
 
 
+def test_the_data_of_the_demo_can_be_copied_and_scored(folder):
+    printed = mmeval("demo", "--files", "demo").stdout
+    command = printed.partition("mmeval ")[2].split()
+    assert "24 / 24" in mmeval(*command).stdout
+    assert (folder / "demo" / "images" / "scene-01.png").is_file()
+    assert "already exists" in mmeval("demo", "--files", "demo", code=1).stderr
+    assert "leave out --fetch and -o" in mmeval("demo", "--files", "other", "-o", "runs", code=2).stderr
+    assert not (folder / "other").exists()
+
+
+def test_an_id_in_both_files_is_counted_once(folder):
+    mmeval("demo", "--files", "demo")
+    printed = mmeval("validate", "demo/vqa.jsonl", "demo/vqa.alba.jsonl").stdout
+    assert re.search(r"^  id +24$", printed, re.MULTILINE)
+
+
 def test_the_demo_names_its_missing_models(folder):
     refused = mmeval("demo", code=1).stderr
     assert "all-minilm-l6-v2, smollm2-135m" in refused

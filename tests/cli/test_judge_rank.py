@@ -12,7 +12,7 @@ import pytest
 from multimodal_eval import load_run
 from multimodal_eval.analysis.judge_ratings import rate
 from tests.cli.command_line import mmeval
-from tests.docs.transcripts import run_in_terminal
+from tests.docs.terminal import run_in_terminal
 from tests.judges.ranked_systems import draw, runs_of
 
 SYSTEMS = {"owl": 1.0, "finch": 0.5, "crow": 0.0}

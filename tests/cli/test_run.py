@@ -108,6 +108,13 @@ def test_options_are_laid_on_the_configuration_file(data, model, tmp_path):
     assert (config.parameters.temperature, config.parameters.max_tokens) == (0, 5)
 
 
+def test_the_model_may_be_named_on_the_command_line_only(data, model, tmp_path):
+    (tmp_path / "run.yaml").write_text("generation: {concurrency: 3, parameters: {max_tokens: 5}}")
+    run(data, "--config", "run.yaml", "--model", "counting:z", "-o", "run")
+    config = RunFolder("run").read_info().config.generation
+    assert (config.model, config.concurrency, config.parameters.max_tokens) == ("counting:z", 3, 5)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

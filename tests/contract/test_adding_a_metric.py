@@ -16,7 +16,15 @@ import multimodal_eval
 
 ROOT = Path(__file__).parents[2]
 NAME = "word_overlap"
-NEEDED = ("__init__.py", "conftest.py", "registry_state.py", "contract", "docs", "golden")  # of tests/
+NEEDED = (
+    "__init__.py",
+    "conftest.py",
+    "registry_state.py",
+    "resource_folders.py",
+    "contract",
+    "docs",
+    "golden",
+)  # of tests/
 
 CODE = '''"""Word overlap: what share of the answer's words is in a reference?"""
 

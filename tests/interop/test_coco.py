@@ -145,6 +145,12 @@ def test_files_without_captions(tmp_path, content, code):
         COCOEvalCap(tmp_path / "nowhere.json", [])
 
 
+def test_values_per_sample_as_for_answers():
+    # The candidate has the 2 words of the reference "a dog" and 1 of the 2 of "the cat".
+    scores = caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], meteor=False, spice=False)
+    assert scores.per_sample["Bleu_1"] == pytest.approx([1, 1 / 2])
+
+
 def test_more_threads_than_images():
     assert caption_scores(["a dog", "a cat"], [["a dog"], ["the cat"]], threads=5000).corpus["Bleu_1"] > 0
 

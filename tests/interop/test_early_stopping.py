@@ -277,7 +277,7 @@ def test_the_example_prints_what_the_guide_shows():
     command = [sys.executable, "-W", "error", str(EXAMPLES / "early_stopping.py")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     guide = (EXAMPLES.parent / "docs" / "early-stopping.md").read_text(encoding="utf-8")
-    assert f"```\n{printed}```\n" in guide
+    assert f"$ python examples/early_stopping.py\n{printed}```\n" in guide
     assert re.search(r"stopped after epoch (\d+); restored the model of epoch (\d+)", printed).groups() == ("9", "4")  # type: ignore[union-attr]
 
 

@@ -138,6 +138,13 @@ def test_small_corpora():
     assert finding["what"].endswith("of cider")
 
 
+@pytest.mark.parametrize(("metrics", "expected"), [(["wer"], False), (["rouge_l"], True), (["rouge_l", "cer"], False)])
+def test_right_transcripts_are_not_copies(metrics, expected):
+    texts = [f"the train number {number} leaves at noon" for number in range(20)]
+    rows = [{"id": text, "generated_answer": text, "references": [text]} for text in texts]
+    assert ("COPIES_REFERENCE" in codes(evaluate(rows, metrics=metrics))) is expected
+
+
 def test_error_patterns_of_the_run():
     run = evaluate(samples(), metrics=["cider"], error_patterns=["A "])
     assert "TRUNCATED" not in codes(run)

@@ -1,4 +1,4 @@
-"""Chromium, if it is installed, and small runs for reports."""
+"""Pages in the browser, and small runs for reports."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ import pytest
 
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.run.evaluate import evaluate
-from tests.report.visits import Visit, launched_chromium
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A browser. Without one the test is skipped, or fails if MMEVAL_REQUIRE_BROWSER is set."""
-    with launched_chromium() as browser:
-        if browser is None:
-            pytest.skip("needs chromium and playwright")
-        yield browser
+from tests.report.visits import Visit
 
 
 @pytest.fixture

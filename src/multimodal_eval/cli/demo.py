@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from multimodal_eval.cli.options import MetricOptions
 from multimodal_eval.core.display import with_margin
@@ -46,20 +47,54 @@ DIALOGUE = "24 conversations in Russian and English, with images and speech"
 @click.command()
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that the demo needs: once, 176 MB.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the runs in this folder.")
-def demo(fetching: bool, output: Path | None) -> None:
+@click.option(
+    "--files", type=click.Path(path_type=Path), help="Only copy the data into this new folder, to try commands on them."
+)
+def demo(fetching: bool, output: Path | None, files: Path | None) -> None:
     """Score two imaginary systems on all five tasks and in dialogues, with every metric, and compare them."""
+    if files is None:
+        _run_demo(fetching, output)
+    elif fetching or output is not None:
+        raise click.UsageError("--files only copies the data: leave out --fetch and -o")
+    else:
+        _copy_data(files)
+
+
+def _copy_data(target: Path) -> None:
+    import shutil
+    from importlib.resources import as_file, files
+
+    from multimodal_eval.core.errors import RunFolderError
+
+    if target.exists():
+        raise RunFolderError(f"{target} already exists. Name another folder")
+    with as_file(files("multimodal_eval.data") / "demo") as data:
+        shutil.copytree(data, target, ignore=shutil.ignore_patterns("__pycache__"))
+    pair = f"{target / 'captioning.jsonl'} {target / 'captioning.alba.jsonl'}"
+    click.echo(f"data: {target}     Next, for example: mmeval score {pair} --metrics rouge_l")
+
+
+def _run_demo(fetching: bool, output: Path | None) -> None:
     from importlib.resources import as_file, files
 
     from multimodal_eval.cli.fetch import fetch_all
     from multimodal_eval.cli.show import console
     from multimodal_eval.core.errors import RunFolderError, UnavailableError
+    from multimodal_eval.models.runtime import missing_runtime
     from multimodal_eval.run.plan import needed_resources
 
     if output is not None and output.exists():
         raise RunFolderError(f"{output} already exists. Name another folder")
+    no_models = missing_runtime("mmeval demo --fetch" if fetching else "each of them")
+    if no_models and fetching:
+        raise UnavailableError(f"{no_models}. Without models: mmeval demo")
     configs = {task: _config(task) for task in TASKS}
     missing = list(dict.fromkeys(name for config in configs.values() for name in needed_resources(config)))
-    if missing and not fetching:
+    if no_models:
+        configs, left_out = _without_models(configs)
+        click.echo(f"left out: {', '.join(left_out)}: {no_models}\n", err=True)
+        missing = []
+    elif missing and not fetching:
         raise UnavailableError(
             f"the demo needs models that are not on this machine: {', '.join(missing)}. "
             "Get them with: mmeval demo --fetch"
@@ -69,7 +104,7 @@ def demo(fetching: bool, output: Path | None) -> None:
     with ExitStack() as stack:
         data = stack.enter_context(as_file(files("multimodal_eval.data") / "demo"))
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mmeval-")))
-        _show(configs, data, folder, console())
+        _show(configs, data, folder, console(), with_models=no_models is None)
     if output is not None:
         click.echo(f"\nruns: {output}     Next, for example: mmeval compare {output}/vqa/alba {output}/vqa/boreas")
 
@@ -84,7 +119,26 @@ def _config(task: str) -> RunConfig:
     )
 
 
-def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console) -> None:
+def _without_models(configs: Mapping[str, RunConfig]) -> tuple[dict[str, RunConfig], list[str]]:
+    """The tasks with the metrics that can run here, and the metrics that cannot."""
+    from multimodal_eval.evaluation.metrics_registry import resolve
+
+    kept: dict[str, RunConfig] = {}
+    left_out: dict[str, None] = {}
+    for task, config in configs.items():
+        metrics = []
+        for name in config.metrics or ():
+            if resolve(name).configure(config.options.get(name, {})).unavailable() is None:
+                metrics.append(name)
+            else:
+                left_out[name] = None
+        if metrics:
+            options = {name: config.options[name] for name in metrics if name in config.options}
+            kept[task] = structs.replace(config, metrics=metrics, options=options)
+    return kept, [*left_out, "answers of SmolLM2"]
+
+
+def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console, *, with_models: bool) -> None:
     from multimodal_eval.cli.demo_generated import show_generated
     from multimodal_eval.run.opening import planned
 
@@ -100,8 +154,9 @@ def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console)
         out.print(_fitting(f"{task}: {TASKS[task][0]}, {comparison.samples} samples", comparison, out))
     comparison = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
     out.print(_fitting(f"dialogue: {DIALOGUE}, {comparison.samples} replies", comparison, out))
-    _show_extremes(folder / "captioning", out)
-    show_generated(data, folder, out)
+    if with_models:
+        _show_extremes(folder / "captioning", out)
+        show_generated(data, folder, out)
     out.print(
         "± reaches the farther end of a 95 % interval. The interval of a difference is over the samples that both "
         "systems answered and is shown if the terminal is wide enough. ▲ better, ▼ worse, beyond chance; ↓ lower is "

@@ -117,7 +117,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "lint": ("mmeval lint runs/first", "mmeval lint runs/first --fail-on MARKUP,TRUNCATED"),
     "validate": ("mmeval validate data.jsonl answers.jsonl", "mmeval validate data.csv --map generated_answer=pred"),
     "verify": ("mmeval verify runs/first", "mmeval verify runs/* --deep"),
-    "demo": ("mmeval demo --fetch", "mmeval demo -o demo-runs"),
+    "demo": ("mmeval demo --fetch", "mmeval demo -o demo-runs", "mmeval demo --files demo"),
     "ls": ("mmeval ls metrics", "mmeval ls runs"),
     "ls formats": ("mmeval ls formats",),
     "ls judges": ("mmeval ls judges",),

@@ -37,10 +37,21 @@ def fetch(names: tuple[str, ...], verifying: bool) -> None:
     else:
         for line in fetch_all(fetched):
             click.echo(line)
+        _say_what_is_missing(fetched)
     if NAME in names:
         click.echo(instructions(), nl=False)
         if find_ruwordnet() is None:
             raise click.exceptions.Exit(1)
+
+
+def _say_what_is_missing(names: Iterable[str]) -> None:
+    """Name the extra that runs the fetched models if it is not installed. Files alone may be what is wanted."""
+    from multimodal_eval.models.runtime import missing_runtime
+    from multimodal_eval.resources.catalogue import CATALOGUE
+
+    models = [name for name in names if name not in CATALOGUE or CATALOGUE[name].is_model]
+    if models and (reason := missing_runtime(f"running {', '.join(models)}")):
+        click.echo(reason, err=True)
 
 
 def _verify(names: list[str]) -> None:

@@ -204,6 +204,7 @@ def resources() -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console
+    from multimodal_eval.models.runtime import missing_runtime
     from multimodal_eval.resources.catalogue import CATALOGUE, GROUPS
     from multimodal_eval.resources.store import folder_with
 
@@ -218,3 +219,6 @@ def resources() -> None:
     for name, members in GROUPS.items():
         out.print(f"mmeval fetch {name} fetches {' and '.join(members)}", soft_wrap=True)
     out.print("mmeval fetch ruwordnet says how to get RuWordNet, which cannot be fetched", soft_wrap=True)
+    models = ", ".join(resource.name for resource in CATALOGUE.values() if resource.is_model)
+    if reason := missing_runtime(f"running {models}"):
+        out.print(as_text(reason), style="yellow", soft_wrap=True)

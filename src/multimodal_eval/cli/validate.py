@@ -66,7 +66,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     where = f" in {len(source.files):,} files" if len(source.files) > 1 else ""
     out.print(f"{summary.samples:,} samples{where}, no problems", style="bold")
     for field, count in summary.fields.items():
-        out.print(f"  {field:<18} {count:>12,}")
+        out.print(f"  {field:<18} {min(count, summary.samples):>12,}")  # an id in both files is one id
     if summary.metadata:
         names = sorted(summary.metadata)
         more = f", … ({len(names):,} in total)" if len(names) > _SHOWN_COLUMNS else ""

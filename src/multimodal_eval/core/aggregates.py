@@ -29,7 +29,8 @@ def estimate_of(metric: Metric, rows: Rows, part: str = "") -> Estimate:
         estimate = metric.aggregate_part(part, rows) if part else metric.aggregate(rows)
     if not isinstance(estimate, Estimate):
         raise _refusal(name, f"it returned {shorten(estimate)}")
-    if fault := value_fault(estimate.value, (None, None) if part else metric.bounds):
+    bounds = metric.part_bounds.get(part, estimate.bounds) if part else metric.bounds
+    if fault := value_fault(estimate.value, bounds):
         raise _refusal(name, fault.partition(": ")[2])
     influence = _vector(name, "influence", estimate.influence, len(rows))
     vectors: dict[str, Any] = {}
@@ -39,8 +40,8 @@ def estimate_of(metric: Metric, rows: Rows, part: str = "") -> Estimate:
         given = getattr(estimate, what)
         if given is not None:
             _vector(name, what, given, len(rows))
-    if not part and metric.bounds != estimate.bounds:
-        vectors["bounds"] = metric.bounds
+    if bounds != estimate.bounds:
+        vectors["bounds"] = bounds
     if not vectors and type(estimate.value) is float:
         return estimate
     from dataclasses import replace

@@ -9,7 +9,8 @@ MultimodalEvalError            exit 1
 ├── ConfigError                invalid weights, tasks, options
 │   └── NothingNamedError      neither a task nor metrics (exit 2)
 ├── MetricError                a metric that fails outside of a sample, or ends the process
-├── UnavailableError           a model, resource or optional package that is not on this machine
+├── UnavailableError           a model, resource or package that is not on this machine
+│   ├── MissingPackageError    an optional package that is not installed
 │   └── ModelError             a model whose files cannot be used
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 │   ├── MissingFileError       a missing file of a run folder
@@ -45,6 +46,7 @@ __all__ = [
     "MediaError",
     "MetricError",
     "MissingFileError",
+    "MissingPackageError",
     "ModelError",
     "MultimodalEvalError",
     "NothingNamedError",
@@ -193,6 +195,10 @@ class MetricError(MultimodalEvalError, RuntimeError):
 
 class UnavailableError(MultimodalEvalError, RuntimeError):
     """Something a metric needs is not on this machine; the message says how to get it."""
+
+
+class MissingPackageError(UnavailableError):
+    """An optional package is not installed; the message names the extra."""
 
 
 class ModelError(UnavailableError):

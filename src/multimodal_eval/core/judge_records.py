@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.records import Figure
 
 __all__ = [
@@ -111,7 +112,7 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
     n: int
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Calibration(Displayed, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A judge's number, corrected by human labels of a part of the samples."""
 
     column: str  # with the labels
@@ -133,7 +134,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     notes: list[str] = []
 
 
-class JudgeFindings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class JudgeFindings(Displayed, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known about the judge of one metric."""
 
     form: str
@@ -151,7 +152,7 @@ class JudgeFindings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     warnings: list[str] = []
 
 
-class JudgesReport(msgspec.Struct, frozen=True, kw_only=True):
+class JudgesReport(Displayed, msgspec.Struct, frozen=True, kw_only=True):
     """The content of judges.json."""
 
     format: int = JUDGES_FORMAT

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
@@ -22,6 +23,7 @@ from multimodal_eval.core.options import Option, Options, OptionValues, checked_
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
 from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.system_files import DEVICE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +43,9 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 class Scorer(Protocol):
     """An opened metric, with its model and state loaded.
+
+    It may have `expect(batch)`: in a run, it is called with samples that are scored later in one call, so that their
+    files can be read in time. With `is_concurrent = True`, two threads may call `score` at the same time.
 
     A scorer that handles samples one by one anyway may set `one_by_one = True`. It then gets one sample per call, and a
     failure, retryable or not, belongs to that sample alone.
@@ -127,6 +132,7 @@ class Metric:
     version: str = "1"
     needs: tuple[str, ...] = ()
     bounds: Bounds = (None, None)
+    part_bounds: Mapping[str, Bounds] = MappingProxyType({})  # of further values, if they have any
     direction: Direction = "higher"
     placement: Placement = "thread"
     blank: float | None = None  # the value of a blank answer; None: `score` decides
@@ -352,12 +358,13 @@ def metric_and_part(name: str, metrics: Container[str]) -> tuple[str, str]:
 
 def is_name(name: str) -> bool:
     """Whether a name is valid as a column and file name, and no run uses it itself."""
-    return _NAME.fullmatch(name) is not None and name not in RESERVED_NAMES
+    return _NAME.fullmatch(name) is not None and name not in RESERVED_NAMES and not DEVICE.fullmatch(name)
 
 
 def check_name(name: str) -> None:
     """Refuse a name that is not valid as a column or file name, or that a run uses itself."""
     if not is_name(name):
         raise ConfigError(
-            f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}"
+            f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}, "
+            "nor a device of Windows such as con or nul"
         )

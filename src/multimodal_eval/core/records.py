@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.failures import FIRST
 from multimodal_eval.core.metric import Bounds, Direction, Kind
@@ -335,7 +336,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     answers: list[Repeated] = []
 
 
-class LintReport(msgspec.Struct, frozen=True):
+class LintReport(Displayed, msgspec.Struct, frozen=True):
     """The content of lint.json."""
 
     format: int

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.conversation import Message
+from multimodal_eval.core.displayed import HasHtml
 
 # Other common names of the model's answer.
 ANSWER_ALIASES = ("model_output", "prediction")
@@ -32,7 +33,7 @@ class Box(msgspec.Struct, frozen=True, omit_defaults=True):
     score: float | None = None
 
 
-class Sample(msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaults=True):
+class Sample(HasHtml, msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, omit_defaults=True):
     """One sample. Only `id` is required; a metric declares which other fields it needs.
 
     `references`, `expected_answer` and `caption` all count as references (`reference_texts`).

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from multimodal_eval.core.displayed import HasHtml
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -20,7 +22,7 @@ BY_JUDGE = "by_judge"  # the warning of a sample whose answer a judge read, beca
 UNREAD = "unread"  # the warning of a sample in whose answer a rule found nothing; counted beside the score
 
 
-class Score(msgspec.Struct, frozen=True, omit_defaults=True):
+class Score(HasHtml, msgspec.Struct, frozen=True, omit_defaults=True):
     """A value, or None with a status and a reason.
 
     `stats` is an additive vector for aggregates that are not a mean (corpus BLEU, macro F1).

@@ -39,6 +39,8 @@ class JudgeMetric(AskingMetric):
         self.config, self.name = config, config.name
         self.form: Form = form_of(config)
         self.bounds, self.needs, self.version = self.form.bounds, self.form.needs, self.form.version
+        members = [f"judge_{number + 1}" for number in range(len(config.models))]
+        self.part_bounds = {**dict.fromkeys(members, self.bounds), **self.form.part_bounds}
         self.summary = config.question or f"verdicts of the form {config.form}"
 
     def questions(self, sample: Sample) -> list[Question]:

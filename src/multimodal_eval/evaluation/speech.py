@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.core.scores import Scores
@@ -251,4 +252,5 @@ def _corpus_part(number: int, rows: Rows) -> Estimate:
     return _estimate(rows, lambda counts: counts[:, number] / _lengths(counts), _rate_gradient(np.eye(4)[number]))
 
 
+PART_BOUNDS: dict[str, Bounds] = {part: (0, None if part == "insertions" else 1) for part in PARTS}
 PART_AGGREGATES = {part: partial(_corpus_part, number) for number, part in enumerate(PARTS)}

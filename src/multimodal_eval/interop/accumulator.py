@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import ConfigError, InputError, NothingNamedError, Problem, did_you_mean, shorten
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.sample import FIELDS
@@ -27,7 +28,7 @@ _ENGINE = ("engine", "workers")  # arguments of `evaluate` that are not settings
 _NOT_COLUMNS = ("generated_answer", "references", "expected_answer", "task", "metadata")
 
 
-class ScoreValue(float):
+class ScoreValue(HasHtml, float):
     """A score over all samples: a float with its standard error, 95 % interval and number of scored samples.
 
     It is NaN if no sample was scored; `method` then says so.

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval._native import Captions
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
@@ -45,13 +46,18 @@ ImageId = int | str
 BLEU_NAMES = ("Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4")
 
 
-@dataclass(frozen=True)
-class CaptionScores:
+@dataclass(frozen=True, repr=False)
+class CaptionScores(Displayed):
     """Scores by pycocoevalcap's names: one array of per-image values each, and the corpus scores."""
 
     per_image: dict[str, NDArray[np.float64]]
     corpus: dict[str, float]
     estimates: dict[str, Callable[[], Estimate]]  # of the corpus scores, computed on demand
+
+    @property
+    def per_sample(self) -> dict[str, NDArray[np.float64]]:
+        """The values per image, by the name that the scores of answers and labels have too."""
+        return self.per_image
 
     def interval(self, name: str) -> Interval:
         """A corpus score with its standard error and 95 % interval."""

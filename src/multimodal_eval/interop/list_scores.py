@@ -16,6 +16,7 @@ import numpy as np
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.sample import FIELDS, Sample
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 Aggregated = dict[str, tuple[Callable[[Rows], Estimate], Rows]]  # the scored rows of each score
 
 
-@dataclass(frozen=True)
-class AnswerScores:
+@dataclass(frozen=True, repr=False)
+class AnswerScores(Displayed):
     """Scores by name: an array with one value per sample (NaN if it is unscored), and the scores over all samples."""
 
     per_sample: dict[str, NDArray[np.float64]]
@@ -53,7 +54,7 @@ class AnswerScores:
         return Averaging().interval(aggregate, rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LabelScores(AnswerScores):
     """`accuracy` and `macro_f1`, and the scores of each label.
 

@@ -27,6 +27,7 @@ class Form(Protocol):
 
     config: JudgeConfig
     bounds: Bounds
+    part_bounds: Mapping[str, Bounds]  # of parts that have any
     needs: tuple[str, ...]
     orders: tuple[int, ...]  # in which the answers of a question are shown
     version: str  # of the prompt and the parser

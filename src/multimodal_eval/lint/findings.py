@@ -29,6 +29,7 @@ SHOWN_INJECTIONS = 1000  # each of them should be read
 SHOWN_CHARACTERS = 100
 RARE = 0.01  # a rule with false positives warns from this share on
 COPIES = 0.10  # of the long answers
+TRANSCRIPTS = frozenset(("wer", "cer", "mer", "wil"))  # for these, an answer that equals the reference is right
 REPEATED = 0.20  # of the long answers
 PUNCTUATED = 0.90  # share of answers with final punctuation from which its absence is suspicious
 AT_MAXIMUM = 0.05
@@ -111,7 +112,7 @@ def findings(
     rules = _Rules(facts, look_up, judged)
     every = [
         *rules.single_answers(),
-        *rules.copied_references(),
+        *(() if TRANSCRIPTS.intersection(values or ()) else rules.copied_references()),
         *rules.repeated_answers(),
         *rules.repeated_samples(),
         *rules.corpus(corpus_metrics),

@@ -22,6 +22,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.judge_records import Calibration
 from multimodal_eval.core.progress import Progress
@@ -57,8 +58,8 @@ class Labels:
     left_out: int = 0  # labels of the file that are of other runs
 
 
-@dataclass(frozen=True)
-class CalibratedRun:
+@dataclass(frozen=True, repr=False)
+class CalibratedRun(Displayed):
     """A run and what human labels say about its metrics."""
 
     name: str

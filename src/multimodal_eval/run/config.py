@@ -24,16 +24,23 @@ MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a fold
 ConfigSource = str | Path | Mapping[str, Any] | RunConfig | None
 
 
-def load_config(source: ConfigSource) -> RunConfig:
-    """The configuration from a YAML file, a mapping or a RunConfig."""
+def load_config(source: ConfigSource, model: str | None = None) -> RunConfig:
+    """The configuration from a YAML file, a mapping or a RunConfig. `model` answers if its `generation` names none."""
     if source is None:
         return RunConfig()
     if isinstance(source, RunConfig):
         return source
     if isinstance(source, Mapping):
-        return _converted(dict(source), "the configuration")
+        return _converted(_with_model(dict(source), model), "the configuration")
     path = Path(source)
-    return _converted(read_yaml(path, "the configuration", unique_keys=True) or {}, str(path))
+    return _converted(_with_model(read_yaml(path, "the configuration", unique_keys=True) or {}, model), str(path))
+
+
+def _with_model(content: Any, model: str | None) -> Any:
+    generation = content.get("generation") if isinstance(content, dict) else None
+    if model is None or not isinstance(generation, Mapping) or "model" in generation:
+        return content
+    return {**content, "generation": {**generation, "model": model}}
 
 
 def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
@@ -45,7 +52,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     for key in settings:
         if key not in RunConfig.__struct_fields__:
             raise ConfigError(f"no setting is named {key!r}.{did_you_mean(key, RunConfig.__struct_fields__)}")
-    base = msgspec.to_builtins(load_config(source))
+    generation = settings.get("generation")
+    base = msgspec.to_builtins(load_config(source, generation.get("model") if isinstance(generation, dict) else None))
     if isinstance(settings.get("metrics"), str):
         settings["metrics"] = _split(settings["metrics"])
     settings = _with_declared_judges(settings)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import GenerationInfo, RunInfo
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["GeneratedRun", "continue_generation", "generate", "score_generated", "scoring_plan"]
 
 
-class GeneratedRun:
+class GeneratedRun(HasHtml):
     """The answers of a model to all samples of a run, which is not scored yet.
 
     `samples()` has them with the samples, `answers()` as an Arrow table with status, reason, reasoning and tokens.

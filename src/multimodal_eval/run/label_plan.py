@@ -15,6 +15,7 @@ from multimodal_eval.analysis.columns import cluster_codes, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.analysis.judge_verdicts import stored_verdicts
 from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
@@ -49,7 +50,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     needed: int | None  # labels for the wanted width; None if none is wanted, or no number of labels is enough
 
 
-class LabelPlan(msgspec.Struct, frozen=True, kw_only=True):
+class LabelPlan(Displayed, msgspec.Struct, frozen=True, kw_only=True):
     """The samples to label, and what is known about them."""
 
     metric: str

@@ -120,7 +120,7 @@ def recomputed(
     for name, metric in metrics.items():
         column = read_column(folder, parts, names, name, info.bounds_of(name))
         aggregate = mean_estimate if metric is None else partial(estimate_of, metric)
-        aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else metric.aggregate_part
+        aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else partial(_part_estimate, metric)
         labels = labels_of(folder, info, name)
         entries[name] = _entry(column, aggregate, averaging, aggregate_part, labels)
         if metric is not None and name != COMPOSITE:

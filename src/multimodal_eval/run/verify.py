@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isclose
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from multimodal_eval.analysis.aligned_scores import metric_of
 from multimodal_eval.core.arrow import integer_values
 from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.records import CHECKED_FORMAT, Entry, Figure, RunInfo
 from multimodal_eval.data.runs.checksums import RESULTS
 from multimodal_eval.data.runs.damage import Fault, faults
@@ -24,6 +24,8 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.results import recomputed
 
 __all__ = ["Verification", "verify_run"]
+
+F = TypeVar("F", bound=Figure)
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # other versions of NumPy may add in another order
 _NUMBERS = ("value", "stderr", "low", "high")
@@ -143,12 +145,19 @@ def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:
 
 def _cut(entry: Entry, metric: Metric | None) -> Entry:
     """The entry with an interval that ends at the bounds of the metric. Earlier versions did not cut it there."""
-    low, high = (None, None) if metric is None else metric.bounds
-    if entry.low is not None and low is not None and entry.low < low:
-        entry = msgspec.structs.replace(entry, low=low)
-    if entry.high is not None and high is not None and entry.high > high:
-        entry = msgspec.structs.replace(entry, high=high)
-    return entry
+    if metric is None:
+        return entry
+    parts = {part: _within(figure, metric.part_bounds.get(part, (None, None))) for part, figure in entry.parts.items()}
+    return msgspec.structs.replace(_within(entry, metric.bounds), parts=parts)
+
+
+def _within(figure: F, bounds: Bounds) -> F:
+    low, high = bounds
+    if figure.low is not None and low is not None and figure.low < low:
+        figure = msgspec.structs.replace(figure, low=low)
+    if figure.high is not None and high is not None and figure.high > high:
+        figure = msgspec.structs.replace(figure, high=high)
+    return figure
 
 
 def _wrong_judges(run: Run) -> Iterator[Fault]:

@@ -60,7 +60,8 @@ def test_the_gallery_is_opened_paged_and_read_by_keyboard(visit, server):
     seen.press("g")
     page.locator(".gallery .card").first.wait_for()
     assert "view=gallery" in page.url
-    page.wait_for_function("document.querySelector('.card-image img').naturalWidth > 0")
+    # Not page.wait_for_function: it evaluates strings, which the page's Content-Security-Policy refuses.
+    expect(page.locator(".card-image img").first).to_have_js_property("naturalWidth", 40)
     seen.press("j", "j", "k", "j")
     assert page.evaluate("document.activeElement.closest('.card') === document.querySelectorAll('.card')[1]")
     name = page.locator(".card").nth(1).locator(".card-head a").inner_text()

@@ -94,6 +94,7 @@ def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> Scores:
     batch=score_bleu,
     aggregate=partial(_aggregate, 4),
     part_aggregates={part: partial(_aggregate, order) for order, part in enumerate(_PARTS, 1)},
+    part_bounds=dict.fromkeys(_PARTS, (0, 1)),
 )
 def compute_bleu(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
     """Precision of n-grams of 1 to 4 words with a brevity penalty, as coco-caption computes it. Parts: BLEU-1 to 3."""

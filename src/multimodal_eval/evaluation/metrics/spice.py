@@ -16,6 +16,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 from multimodal_eval.core.metric import Scorer
@@ -35,6 +36,7 @@ from multimodal_eval.evaluation.scene_graph_metric import (
 from multimodal_eval.text.captions import require_references
 from multimodal_eval.text.parsing.parser import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
+from multimodal_eval.text.scene_graphs.matching import CATEGORIES
 from multimodal_eval.text.scene_graphs.openings import Openings
 
 __all__ = ["compute_spice", "spice"]
@@ -56,6 +58,7 @@ class Spice(SceneGraphMetric):
     name = "spice"
     version = "1"
     bounds = (0, 1)
+    part_bounds = MappingProxyType(dict.fromkeys(("precision", "recall", *CATEGORIES), (0, 1)))
     summary = __doc__
     options = Options(openings=OPENINGS)
 

@@ -12,6 +12,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from multimodal_eval.core.metric import CorpusGroups, Scorer
@@ -52,6 +53,7 @@ class Spider(SceneGraphMetric):
     name = "spider"
     version = "1"
     bounds = (0, 5.5)
+    part_bounds = MappingProxyType({"spice": (0, 1), "cider_d": (0, 10)})
     summary = __doc__
     options = Options(options_of(_declared), openings=OPENINGS)
     state_type = DocumentFrequencies

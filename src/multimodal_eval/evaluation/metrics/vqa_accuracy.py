@@ -90,7 +90,14 @@ def _score(candidate: str, human_answers: list[str], compared: VqaRule) -> Score
     return Score(value, parts={"agreement": matches / len(human_answers)}, warning=warning)
 
 
-@metric("vqa_accuracy", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_vqa_accuracy)
+@metric(
+    "vqa_accuracy",
+    version="1",
+    needs=("generated_answer", "references"),
+    bounds=(0, 1),
+    part_bounds={"agreement": (0, 1)},
+    batch=score_vqa_accuracy,
+)
 def compute_vqa_accuracy(sample: Sample, *, rule: RuleName = DEFAULT_RULE, normalise: OlderName = None) -> float:
     """VQA v2's accuracy: people with the same answer, divided by 3 and at most 1, averaged over leaving one out."""
     return vqa_accuracy(sample.generated_answer or "", human_answers_of(sample), rule=rule, normalise=normalise)

@@ -22,6 +22,7 @@ from multimodal_eval.core.scores import Scores
 from multimodal_eval.evaluation.speech import (
     DEFAULT_RULE,
     PART_AGGREGATES,
+    PART_BOUNDS,
     corpus_error_rate,
     error_rate,
     score_batch,
@@ -51,6 +52,7 @@ def score_wer(samples: Sequence[Sample], *, rule: str = DEFAULT_RULE) -> Scores:
     batch=score_wer,
     aggregate=corpus_error_rate,
     part_aggregates=PART_AGGREGATES,
+    part_bounds=PART_BOUNDS,
 )
 def compute_wer(sample: Sample, *, rule: TranscriptRule = DEFAULT_RULE) -> float:
     """The share of words that are wrong, missing or added. Parts: the three kinds of errors, and hits."""

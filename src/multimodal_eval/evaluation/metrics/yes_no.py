@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -119,6 +120,7 @@ class YesNo(ExtractingMetric):
     version = "1"
     needs = ("generated_answer", "references")
     bounds = (0, 1)
+    part_bounds = MappingProxyType(dict.fromkeys(("yes_ratio", "precision", "recall", "f1", "acc_plus"), (0, 1)))
     placement = "process"
     summary = (
         "Whether the yes or no that a named rule reads out of the answer is right. Parts: precision, recall, F1, yes "

@@ -53,7 +53,7 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
     log = _Log(run, _columns(run, metrics_of(run, options["metrics"])), options["model"] or _model(run))
     with whole_file(path) as partial:
         if path.suffix.lower() == ".json":
-            with partial.open("w", encoding="utf-8") as file:
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
                 log.write_document(file)
         else:
             with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.judge_config import JudgeConfig
@@ -19,6 +20,7 @@ class Compared:
     """What the forms share that compare the answer of a sample with others."""
 
     bounds: Bounds = (0.0, 1.0)
+    part_bounds: Mapping[str, Bounds] = MappingProxyType({})
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config = config

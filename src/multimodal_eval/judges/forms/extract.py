@@ -7,6 +7,7 @@ references, from which it could guess the right choice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -43,6 +44,7 @@ class Extract:
     orders: tuple[int, ...] = (0,)
     version = "1"
     bounds: Bounds = (0.0, 1.0)
+    part_bounds: Mapping[str, Bounds] = MappingProxyType({})
     needs: tuple[str, ...] = ("generated_answer",)
 
     def __init__(self, config: JudgeConfig) -> None:

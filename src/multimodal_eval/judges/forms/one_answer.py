@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.metric import Bounds
@@ -29,6 +30,7 @@ class OneAnswer:
     orders: tuple[int, ...] = (0,)
     version = "1"
     bounds: Bounds = (0.0, 1.0)
+    part_bounds: Mapping[str, Bounds] = MappingProxyType({})
     default_question = ""
 
     def __init__(self, config: JudgeConfig) -> None:

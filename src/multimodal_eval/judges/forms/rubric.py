@@ -28,6 +28,7 @@ class Rubric(OneAnswer):
     def __init__(self, config: JudgeConfig) -> None:
         super().__init__(config)
         self.criteria = {criterion.name: criterion for criterion in config.criteria}
+        self.part_bounds = {name: self.scale_of(criterion) for name, criterion in self.criteria.items()}
 
     def scale_of(self, criterion: Criterion) -> tuple[int, int]:
         """The scale of a criterion."""
