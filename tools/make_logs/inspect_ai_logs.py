@@ -157,7 +157,7 @@ def make(folder: Path, name: str, of: Task, form: str) -> None:
 def without_machine(path: Path) -> None:
     """Remove tracebacks from a log, which have paths of this machine."""
     if path.suffix == ".json":
-        path.write_text(json.dumps(cleaned(json.loads(path.read_text())), indent=1))
+        path.write_text(json.dumps(cleaned(json.loads(path.read_text(encoding="utf-8"))), indent=1), encoding="utf-8")
         return
     with zipfile.ZipFile(path) as archive:
         contents = {name: json.loads(archive.read(name)) for name in archive.namelist()}

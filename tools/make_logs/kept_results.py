@@ -15,10 +15,10 @@ OF_CONFIG = ("model", "model_args", "limit")
 
 def keep(path: Path) -> None:
     """Rewrite a file with the keys that are kept."""
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     kept = {key: content[key] for key in KEPT if key in content}
     kept["configs"] = {
         task: {key: config[key] for key in OF_TASK if key in config} for task, config in content["configs"].items()
     }
     kept["config"] = {key: content["config"].get(key) for key in OF_CONFIG}
-    path.write_text(json.dumps(kept, indent=1) + "\n")
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
