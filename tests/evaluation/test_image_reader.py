@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,7 @@ import pytest
 from PIL import Image
 
 from multimodal_eval.evaluation import image_reader
-from multimodal_eval.evaluation.decoding import shared_pool
-from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool, limit_decoders
+from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool, end_decoders, limit_decoders
 from multimodal_eval.evaluation.image_reader import ImageReader, reader_of
 from multimodal_eval.media.policy import MediaPolicy, using
 from multimodal_eval.models.clip.by_name import CachedImageTextEncoder
@@ -26,8 +26,7 @@ TINY_CLIP = Path(__file__).parents[1] / "golden" / "clip" / "tiny-clip"
 def one_pool():
     limit_decoders(1)
     yield
-    decoding_pool().close()
-    shared_pool._pool.cache_clear()
+    end_decoders()
     limit_decoders(None)
 
 
@@ -155,3 +154,15 @@ def test_an_encoder_that_other_processes_cannot_help_reads_here(paths):
         assert images[0].open().size == (40, 30)
         assert images[0].received is None
     assert CROPPED.whole_up_to == 0
+
+
+def test_ended_decoders_are_gone_and_start_again(encoder, paths):
+    for workers in (1, 2):  # pools of both sizes run
+        limit_decoders(workers)
+        encoded_by(encoder, reader_of(encoder), paths[workers:])
+        reader_of(encoder).forget()
+    assert any(process.name == "mmeval-decoding" for process in active_children())
+    end_decoders()
+    assert [process for process in active_children() if process.name == "mmeval-decoding"] == []
+    limit_decoders(1)
+    assert encoded_by(encoder, reader_of(encoder), paths)[0][0] is not None

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from multimodal_eval.evaluation.decoding.shared_pool import end_decoders
 from multimodal_eval.run import plan as planning
 
 
@@ -18,6 +19,7 @@ def many_parts(monkeypatch):
 
 @pytest.fixture
 def nothing_is_left_running():
+    end_decoders()  # those of an earlier test wait for more images
     before = {thread.ident for thread in threading.enumerate()}
     yield
     assert multiprocessing.active_children() == []

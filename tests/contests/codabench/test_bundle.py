@@ -110,9 +110,11 @@ def test_a_configuration_with_a_plugin(tmp_path: Path) -> None:
 
 
 def test_packages_come_first(tmp_path: Path) -> None:
+    # If multimodal_eval is installed in editable mode, its import hook comes before every path: msgspec is next.
     packages = tmp_path / "packages"
-    (packages / "multimodal_eval").mkdir(parents=True)
-    (packages / "multimodal_eval" / "__init__.py").write_text("raise SystemExit('the packages of the bundle')\n")
+    for name in ("multimodal_eval", "msgspec"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "__init__.py").write_text("raise SystemExit('the packages of the bundle')\n")
     app = platform(tmp_path, packages=str(packages))
     assert "the packages of the bundle" in app.call().stderr
 

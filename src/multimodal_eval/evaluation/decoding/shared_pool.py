@@ -12,6 +12,7 @@ from multimodal_eval.evaluation.decoding.pool import DecodingPool
 
 VARIABLE = "MMEVAL_DECODERS"
 _limit: int | None = None
+_pools: list[DecodingPool] = []  # more than one if the limit was changed
 
 
 def limit_decoders(workers: int | None) -> None:
@@ -29,8 +30,19 @@ def decoding_pool() -> DecodingPool | None:
     return _pool(os.getpid(), workers)
 
 
+def end_decoders() -> None:
+    """End the processes of this process now instead of after a while; the next images start new ones."""
+    for pool in _pools:
+        pool.close()
+    _pools.clear()
+    _pool.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def _pool(process: int, workers: int) -> DecodingPool:
     pool = DecodingPool(workers)
-    atexit.register(pool.close)
+    _pools.append(pool)
     return pool
+
+
+atexit.register(end_decoders)
