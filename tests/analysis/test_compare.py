@@ -57,6 +57,20 @@ def test_the_difference_equals_that_of_the_runs(make):
     assert (backwards.verdict, backwards.wins) == ("worse", comparison.numbers[0].pairs[0].losses)
 
 
+COMPOSITE = {"task": "captions", "tasks": {"captions": {"metrics": ["rouge_l"], "weights": {"rouge_l": 1.0}}}}
+
+
+@pytest.mark.parametrize(("settings", "name"), [({"metrics": ["exact_match"]}, "exact_match"), (COMPOSITE, "composite")])
+def test_the_interval_of_a_difference_ends_where_a_difference_can(make, settings, name):
+    # Both scores are in [0, 1]. The t interval of the differences 1, 1, 0 would end at 2/3 + 4.303 / 3 = 2.1.
+    good = [{"id": key, "references": ["red"], "generated_answer": "red"} for key in "abc"]
+    bad = [{**sample, "generated_answer": "blue"} for sample in good[:2]]
+    a, b = make("a", [*bad, good[2]], **settings), make("b", good, **settings)
+    (pair,) = compare_runs([a, b], metrics=[name]).numbers[0].pairs
+    assert (pair.difference, pair.high) == (pytest.approx(2 / 3), 1.0)
+    assert pair.low == pytest.approx(2 / 3 - 4.302653 / 3)
+
+
 def test_a_smaller_value_can_be_better(make):
     @metric("words", needs=("generated_answer",), direction="lower", version="1")
     def words(sample: Sample) -> float:

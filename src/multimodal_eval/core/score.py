@@ -94,11 +94,20 @@ class Estimate:
     bounds: tuple[float | None, float | None] = (None, None)
 
     def minus(self, other: Estimate) -> Estimate:
-        """The difference of two estimates over the same rows."""
+        """The difference of two estimates over the same rows. In [0, 1], it is at least -1 and at most 1."""
         first, second = self.contributions, other.contributions
         contributions = None if first is None or second is None else first - second
-        influence = self.influence - other.influence
-        return Estimate(self.value - other.value, influence, strata=self.strata, contributions=contributions)
+        influence, bounds = self.influence - other.influence, _difference_bounds(self.bounds, other.bounds)
+        value = self.value - other.value
+        return Estimate(value, influence, strata=self.strata, contributions=contributions, bounds=bounds)
+
+
+def _difference_bounds(
+    first: tuple[float | None, float | None], second: tuple[float | None, float | None]
+) -> tuple[float | None, float | None]:
+    low = None if first[0] is None or second[1] is None else first[0] - second[1]
+    high = None if first[1] is None or second[0] is None else first[1] - second[0]
+    return low, high
 
 
 def mean_of_values(rows: Rows) -> Estimate:
@@ -106,6 +115,13 @@ def mean_of_values(rows: Rows) -> Estimate:
     from dataclasses import replace
 
     return replace(mean_estimate(rows), of_values=True)
+
+
+def composite_mean(rows: Rows) -> Estimate:
+    """The mean of composite scores, which are between 0 and 1."""
+    from dataclasses import replace
+
+    return replace(mean_estimate(rows), bounds=(0.0, 1.0))
 
 
 def mean_estimate(rows: Rows) -> Estimate:
