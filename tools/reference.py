@@ -88,10 +88,10 @@ def entry(module: ModuleType, name: str) -> str:
     if inspect.isclass(value):
         return f"\n### class `{name}`\n" + class_text(value)
     if inspect.isfunction(value):
-        return f"\n### `{name}`\n\n```python\n{signature(value)}\n```\n\n{inspect.getdoc(value)}\n"
+        return f"\n### `{name}`\n\n```{{code-block}} python\n{signature(value)}\n```\n\n{inspect.getdoc(value)}\n"
     if type(value).__module__.startswith("multimodal_eval"):
         return f"\n### `{name}`\n\n{inspect.getdoc(value)}\n"
-    return f"\n### `{name}`\n\n```python\n{name} = {shown(value)}\n```\n"
+    return f"\n### `{name}`\n\n```{{code-block}} python\n{name} = {shown(value)}\n```\n"
 
 
 def shown(value: object) -> str:

@@ -12,8 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.site.blocks import parse
+from tools.site.blocks import RUN, parse
 from tools.site.execute import Outcome, execute
+from tools.site.generated import generated_pages
+from tools.site.generated.outputs import executed
 from tools.site.links import LinkCheck, check_links
 from tools.site.pages import ROOT, all_pages, models_home, name_of
 from tools.site.records import keep, kept
@@ -62,13 +64,14 @@ def build(out: Path, version: str, weights: bool = False, fresh: bool = False) -
         raise SiteError(f"no section of tools/site/sections.py names {', '.join(missing)}")
     started = time.perf_counter()
     texts = {page: _current(page, built, weights, fresh) for page in pages}
+    generated = {name: _generated(name, text, built, fresh) for name, text in generated_pages().items()}
     built.seconds["executing"] = time.perf_counter() - started
     if faults := [fault for outcome in built.outcomes for fault in (*outcome.problems, *outcome.stale)]:
         raise SiteError("\n".join([*faults, "`python -m tools.site update` writes current outputs"]))
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         sources = Path(scratch)
-        stage(texts, sources)
+        stage(texts, generated, sources)
         stage_notebooks(sources)
         run_sphinx(sources, out / version, version)
     built.seconds["Sphinx"] = time.perf_counter() - started
@@ -98,6 +101,20 @@ def _current(page: Path, built: Built, weights: bool, fresh: bool) -> str:
         with models_home(needs) as home:
             outcome = execute(text, name, home)
         keep(outcome, text)
+    built.outcomes.append(outcome)
+    return outcome.text
+
+
+def _generated(name: str, text: str, built: Built, fresh: bool) -> str:
+    """The text of a generated page with the outputs of now."""
+    outcome = None if fresh else kept(name, text)
+    if outcome is not None:
+        built.reused += 1
+    elif any(block.kind in (*RUN, "unknown") for block in parse(text).blocks):
+        outcome = executed(name, text)
+        keep(outcome, text)
+    else:
+        return text
     built.outcomes.append(outcome)
     return outcome.text
 

@@ -55,7 +55,13 @@ def _pairs(pairs: list[tuple[str, str]]) -> list[Record]:
 
 
 def _demo(task: str, system: str) -> list[Record]:
-    """The demo's samples. Systems with an even digest of their name answer as Alba, the others as Boreas."""
+    """The demo's samples. Systems with an even digest of their name answer as Alba, the others as Boreas.
+
+    The system `mixed` has every other answer from Alba.
+    """
+    if system == "mixed":
+        pairs = zip(_demo(task, "alba"), _demo(task, "boreas"), strict=True)
+        return [pair[number % 2] for number, pair in enumerate(pairs)]
     name = system if system in ("alba", "boreas") else ("alba", "boreas")[_drawn(system) % 2]
     data, answers = (
         [json.loads(line) for line in (DEMO / file).read_text(encoding="utf-8").splitlines()]

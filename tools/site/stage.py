@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tools.notebooks import notebooks, page
 from tools.site.blocks import Block, parse
-from tools.site.generated import generated_pages
 from tools.site.generated.indexes import TOP_LEVEL, home_cards, navigation, title_of
+from tools.site.generated.outputs import readable
 from tools.site.generated.toctree import toctree
 from tools.site.pages import DOCS, ROOT
 from tools.site.sections import SECTIONS
@@ -20,10 +20,10 @@ CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 MARK = re.compile(r"^ *<!--.*?--> *\n?", re.MULTILINE | re.DOTALL)
 
 
-def stage(pages: dict[Path, str], folder: Path) -> None:
-    """Write the site's sources. `pages`: the texts of the pages, with the outputs of now."""
-    for name, text in generated_pages().items():
-        _write(folder / name, text)
+def stage(pages: dict[Path, str], generated: dict[str, str], folder: Path) -> None:
+    """Write the site's sources. `pages` and `generated`: the texts of the pages, with the outputs of now."""
+    for name, text in generated.items():
+        _write(folder / name, displayed(readable(text)))
     for path, text in pages.items():
         target = site_path(path)
         if path == ROOT / "README.md" or (folder / target).exists():

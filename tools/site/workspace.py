@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 SHOWN = "/data"  # the folder's path in outputs
+PACKAGES = "/venv/site-packages"  # that of installed packages
 HIDDEN = ("CLIP_MODEL_ID", "COLUMNS", "FORCE_COLOR", "HF_ENDPOINT", "HF_HUB_CACHE", "LINES", "MMEVAL_CACHE", "NO_COLOR")
 
 
@@ -33,7 +37,28 @@ class Workspace:
         """An output as the page shows it."""
         for shown, real in reversed(self.aliases.items()):
             output = output.replace(real, shown)
+        for real in _package_folders():
+            output = _replaced(output, real, PACKAGES)
         return output.replace(str(self.folder), SHOWN)
+
+
+@cache
+def _package_folders() -> list[str]:
+    """Where this package and others are installed; a folder within another one comes first."""
+    import multimodal_eval
+
+    folders = {Path(multimodal_eval.__file__).parents[1], *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))}
+    return sorted((str(folder.resolve()) for folder in folders), key=len, reverse=True)
+
+
+def _replaced(output: str, real: str, shown: str) -> str:
+    """The output with another path; the borders of tables stay where they are."""
+
+    def padded(match: re.Match[str]) -> str:
+        return f"{shown}{match[1]}{' ' * (len(real) - len(shown))}{match[2]}"
+
+    output = re.sub(rf"{re.escape(real)}([^\s│]*)( *│)", padded, output)
+    return output.replace(real, shown)
 
 
 @contextmanager

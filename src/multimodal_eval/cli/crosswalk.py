@@ -77,16 +77,15 @@ def crosswalk(data: Path, predictions: Path | None, **params: Any) -> None:
 
 
 def _scored(data: Path, predictions: Path | None, params: dict[str, Any]) -> Run:
-    from datetime import datetime
-
     import yaml
 
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.crosswalk import crosswalk as run_crosswalk
+    from multimodal_eval.run.opening import timed_folder
 
     rules = None if params["rules"] is None else [name.strip() for name in params["rules"].split(",") if name.strip()]
-    output = params["output"] or Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-crosswalk"
+    output = params["output"] or timed_folder("crosswalk")
     is_run = (data / "run.json").is_file()
     if is_run and (predictions is not None or params["limit"] or params["mapping"] or params["allow_partial"]):
         raise click.UsageError("a run has its samples: it takes no PREDICTIONS, --limit, --map or --allow-partial")

@@ -7,13 +7,13 @@ import click
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "": (
         "mmeval demo --fetch",
-        "mmeval score answers.jsonl --task captioning -o runs/first",
+        "mmeval score answers.jsonl --metrics coco -o runs/first",
         "mmeval report runs/first",
     ),
     "run": (
-        "mmeval run questions.jsonl --model openai:NAME --task vqa",
-        "mmeval run questions.jsonl --model vllm:NAME --base-url http://localhost:8000/v1 --task vqa",
-        "mmeval run questions.jsonl --model openai:NAME --task vqa --dry-run",
+        "mmeval run questions.jsonl --model openai:NAME --task textvqa",
+        "mmeval run questions.jsonl --model vllm:NAME --base-url http://localhost:8000/v1 --task textvqa",
+        "mmeval run questions.jsonl --model openai:NAME --task textvqa --dry-run",
         "mmeval run --resume runs/first --budget 20",
     ),
     "generate": (
@@ -22,14 +22,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval score runs/first --metrics vqa_accuracy",
     ),
     "score": (
+        "mmeval score answers.jsonl --metrics rouge_l,cider_d",
         "mmeval score answers.jsonl --task captioning",
         "mmeval score captions_val2014.json results.json -o runs/first",
         "mmeval score data.csv --map generated_answer=pred --metrics rouge_l",
-        "mmeval score data.jsonl answers.jsonl --metrics coco --by system",
+        "mmeval score data.jsonl captions.jsonl --metrics coco --by system",
         "mmeval score --resume runs/first",
     ),
     "import": (
-        "mmeval import results/samples_gsm8k_2026-11-16T10-00-00.000000.jsonl -o runs/gsm8k",
+        "mmeval import results/samples_toy_sum_2026-11-16T16-40-07.137010.jsonl -o runs/toy_sum",
         "mmeval import logs/ --format lmms-eval",
     ),
     "rescore": ("mmeval rescore runs/first --config weights.yaml -o runs/second",),
@@ -54,17 +55,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "judge": (
         "mmeval judge pairs runs/a runs/b --judge openai:NAME",
-        "mmeval judge calibrate runs/a --human labels.jsonl",
+        "mmeval judge calibrate runs/first --human labels.jsonl",
     ),
     "judge pairs": (
         "mmeval judge pairs runs/a runs/b --judge openai:NAME -o runs/a-against-b",
         "mmeval judge pairs runs/a --baseline human.jsonl --judge openai:NAME",
-        "mmeval judge pairs runs/a runs/b --judge openai:NAME --judge anthropic:NAME",
+        "mmeval judge pairs runs/a runs/b --judge openai:NAME --judge vllm:NAME",
     ),
     "judge rank": (
         "mmeval judge rank runs/a runs/b runs/c --judge openai:NAME -o runs/ranking",
         "mmeval judge rank runs/a runs/b runs/c --judge openai:NAME --until-ranked --margin 0.05",
-        "mmeval judge rank runs/* --judge openai:NAME --pairs random:3",
+        "mmeval judge rank systems/* --judge openai:NAME --pairs random:3",
     ),
     "judge ratings": (
         "mmeval judge ratings runs/ranking",
@@ -72,8 +73,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "judge plan": (
         "mmeval judge plan runs/first --labels 100 -o to-label.jsonl",
-        "mmeval judge plan runs/first --human to-label.jsonl --width 0.03",
-        "mmeval judge plan runs/first --human to-label.jsonl --labels 200 -o more.jsonl",
+        "mmeval judge plan runs/first --human labels.jsonl --width 0.03",
+        "mmeval judge plan runs/first --human labels.jsonl --labels 200 -o more.jsonl",
     ),
     "judge calibrate": (
         "mmeval judge calibrate runs/first --human rating",
@@ -83,7 +84,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "meta": (
         "mmeval meta judged.csv --human rating --metrics bleu,cider_d",
         "mmeval meta runs/first --human rating",
-        "mmeval meta judged.csv --human ann1,ann2 --scores my_metric",
+        "mmeval meta judged.csv --human ann,bob --scores clip_score",
     ),
     "agree": (
         "mmeval agree labels.csv --annotators 'annotator*'",
@@ -103,19 +104,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "dialogue ppl": ("mmeval dialogue ppl questions.json output.json -o ppl_output.json",),
     "dialogue generate": (
         "mmeval dialogue generate questions.json --model openai:NAME -o submission",
-        "mmeval dialogue generate questions.json --model vllm:NAME --base-url http://localhost:8000/v1 -o submission",
+        "mmeval dialogue generate questions.json --model vllm:NAME --base-url http://localhost:8000/v1 -o other",
         "mmeval dialogue gold.json submission",
     ),
     "dialogue run": ("mmeval dialogue run gold.json questions.json --model openai:NAME -o submission",),
     "leaderboard": (
         "mmeval leaderboard gold.json submissions -o runs/board",
         "mmeval leaderboard captions_val2014.json answers --by cider_d",
-        "mmeval leaderboard gold.json submissions -o runs/board --site site --title 'Dialogues 2027'",
-        "mmeval leaderboard --from runs/board --site site",
+        "mmeval leaderboard gold.json submissions --site site --title 'Dialogues 2027'",
+        "mmeval leaderboard --from runs/board --site public",
     ),
     "view": ("mmeval view runs", "mmeval view runs/first --open"),
     "lint": ("mmeval lint runs/first", "mmeval lint runs/first --fail-on MARKUP,TRUNCATED"),
-    "validate": ("mmeval validate data.jsonl answers.jsonl", "mmeval validate data.csv --map generated_answer=pred"),
+    "validate": ("mmeval validate data.jsonl captions.jsonl", "mmeval validate data.csv --map generated_answer=pred"),
     "verify": ("mmeval verify runs/first", "mmeval verify runs/* --deep"),
     "demo": ("mmeval demo --fetch", "mmeval demo -o demo-runs", "mmeval demo --files demo"),
     "ls": ("mmeval ls metrics", "mmeval ls runs"),
@@ -134,7 +135,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval card mcq",
         "mmeval card my_metric --plugin my_metric.py",
     ),
-    "fetch": ("mmeval fetch meteor-1.5-en", "mmeval fetch hf:openai/clip-vit-base-patch32"),
+    "fetch": (
+        "mmeval fetch meteor-1.5-en",
+        "mmeval fetch hf:openai/clip-vit-base-patch32",
+        "mmeval fetch ru",
+        "mmeval fetch ruwordnet",
+        "mmeval fetch --verify",
+    ),
     "schema": ("mmeval schema > run.schema.json",),
 }
 # In lists of commands, a line that fits an 80-column terminal.

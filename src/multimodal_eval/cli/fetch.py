@@ -18,10 +18,7 @@ import click
 def fetch(names: tuple[str, ...], verifying: bool) -> None:
     """Fetch resources by name (see `mmeval ls resources`), or Hugging Face models: hf:ORG/NAME[@REVISION].
 
-    \b
-    mmeval fetch ru          what Russian synonyms need
-    mmeval fetch ruwordnet   says how to get RuWordNet
-    mmeval fetch --verify    checks all that was fetched, without the network
+    `ru` is what Russian synonyms need. `ruwordnet` cannot be fetched: the command says how to get it.
 
     Scoring needs no network afterwards. $HF_ENDPOINT sets another address for the hub.
     """

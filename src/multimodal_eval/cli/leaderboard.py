@@ -90,13 +90,14 @@ def _scored(gold: Path, submissions: Path, context: click.Context, params: dict[
     from multimodal_eval.analysis.leaderboard import metric_to_rank_by
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.contests.submissions import score_all, skipped_entries, submissions_in
+    from multimodal_eval.run.opening import timed_folder
 
     contest, by = _contest(gold, params)
     by = metric_to_rank_by(contest.numbers, by)  # before anything is scored
     accepted = submissions_in(submissions, contest.accepts)
     if skipped := skipped_entries(submissions, contest.accepts):
         click.echo(f"skipped, not a submission of this kind: {', '.join(skipped)}", err=True)
-    path = params["output"] or _default_folder()
+    path = params["output"] or timed_folder("leaderboard")
     with progress_bar() as progress:
         names, refused = score_all(accepted, contest, path, workers=params["workers"], progress=progress)
     partial, command = params["allow_partial"], repeatable(context)
@@ -136,8 +137,3 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
     contest = SampleContest(gold, config)
     return contest, by or contest.headline
 
-
-def _default_folder() -> Path:
-    from datetime import datetime
-
-    return Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-leaderboard"

@@ -25,7 +25,16 @@ from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, needed_resources
 
-__all__ = ["Data", "default_folder", "open_input", "opened_again", "place", "planned", "removed_on_failure"]
+__all__ = [
+    "Data",
+    "default_folder",
+    "open_input",
+    "opened_again",
+    "place",
+    "planned",
+    "removed_on_failure",
+    "timed_folder",
+]
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 
@@ -125,7 +134,12 @@ def removed_on_failure(scratch: Path | None) -> Iterator[None]:
 
 def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:
     """runs/<time>-<task>, followed by a number if that exists."""
-    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.label}"
+    return timed_folder(plan.label, parent)
+
+
+def timed_folder(label: str, parent: Path = Path("runs")) -> Path:
+    """runs/<time>-<label>, followed by a number if that exists."""
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{label}"
     for number in range(1, 1000):
         path = parent / (stem if number == 1 else f"{stem}-{number}")
         if not path.exists():

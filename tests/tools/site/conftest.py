@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.site.build import run_sphinx
+from tools.site.generated import generated_pages
 from tools.site.links import check_links
 from tools.site.pages import ROOT, all_pages
 from tools.site.stage import stage, stage_notebooks
@@ -21,7 +22,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(built).resolve()
     pytest.importorskip("sphinx", reason="needs the extra [docs]")
     sources, out = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("site")
-    stage({page: page.read_text(encoding="utf-8") for page in [*all_pages(), ROOT / "CHANGELOG.md"]}, sources)
+    pages = {page: page.read_text(encoding="utf-8") for page in [*all_pages(), ROOT / "CHANGELOG.md"]}
+    stage(pages, generated_pages(), sources)
     stage_notebooks(sources)
     run_sphinx(sources, out / "dev", "dev")
     assert check_links(out / "dev").broken == []

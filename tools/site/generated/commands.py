@@ -1,4 +1,4 @@
-"""A page per command of the command line, and their index."""
+"""A page per command of the command line, and their index. Their examples can be executed like those of other pages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import re
 import click
 
 from tools.reference import commands
+from tools.site.generated.command_examples import examples_section
 from tools.site.generated.toctree import toctree
-
-EXAMPLES = re.compile(r"^ *Examples?:\n(.*)", re.MULTILINE | re.DOTALL)
 
 
 def command_pages() -> dict[str, str]:
@@ -18,7 +17,7 @@ def command_pages() -> dict[str, str]:
     known = [(name, command, context) for name, command, context in commands() if name != "mmeval"]
     rows = "".join(f"| [`{name}`]({_path(name)}) | {command.get_short_help_str(200)} |\n" for name, command, _ in known)
     root = next(command for name, command, _ in commands() if name == "mmeval")
-    index = f"# Commands\n\n{_prose(root)}\n| command | what it does |\n|---|---|\n{rows}"
+    index = f"# Commands\n\n{_prose(root)}\n| command | what it does |\n|---|---|\n{rows}\n{examples_section('')}"
     index += toctree(_path(name).removesuffix(".md") for name, _, _ in known)
     return {"commands.md": index, **{_path(name): _page(name, command, context) for name, command, context in known}}
 
@@ -40,9 +39,8 @@ def _page(name: str, command: click.Command, context: click.Context) -> str:
             for inner, each in command.commands.items()
         )
         parts.append(f"## Commands\n\n| command | what it does |\n|---|---|\n{below}")
-    if examples := EXAMPLES.search(command.get_help(context)):
-        lines = [line.strip() for line in examples[1].splitlines() if line.strip().startswith("mmeval")]
-        parts.append("## Examples\n\n```console\n" + "".join(f"$ {line}\n" for line in lines) + "```\n")
+    if examples := examples_section(name.removeprefix("mmeval ")):
+        parts.append(examples)
     return "\n".join(parts)
 
 

@@ -1,4 +1,7 @@
-"""Files of samples by kind and name: `<!-- setup: files captions:captions.jsonl choices:answers.csv -->` writes two."""
+"""Files of samples by kind and name: `<!-- setup: files captions:captions.jsonl choices:answers.csv -->` writes two.
+
+`captions:captions.jsonl=boreas` has the answers of another system.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from tools.site.workspace import Workspace
 def prepare(work: Workspace, *wanted: str) -> None:
     """Write the files."""
     for word in wanted:
-        kind, _, name = word.partition(":")
-        write(samples(kind), work.folder / name)
+        kind, _, named = word.partition(":")
+        name, _, system = named.partition("=")
+        write(samples(kind, system or "first"), work.folder / name)
 
 
 def write(records: list[Record], path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Logs of other harnesses, in logs/: made by the harnesses themselves, see tools/make_logs."""
+"""Logs of other harnesses, in logs/: made by the harnesses themselves, see tools/make_logs.
+
+`<!-- setup: logs lm-eval:results lmms-eval:logs -->` copies those of two harnesses into two folders.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from tests.data.logs.fixture_logs import FIXTURES
 from tools.site.workspace import Workspace
 
 
-def prepare(work: Workspace) -> None:
+def prepare(work: Workspace, *wanted: str) -> None:
     """Copy the logs."""
-    shutil.copytree(FIXTURES, work.folder / "logs")
+    for word in wanted or (".:logs",):
+        harness, _, folder = word.partition(":")
+        shutil.copytree(FIXTURES / harness, work.folder / folder)

@@ -1,4 +1,7 @@
-"""Finished runs by kind and name: `<!-- setup: runs captions:first captions:second -->` makes two, in runs/."""
+"""Finished runs by kind and name: `<!-- setup: runs captions:first captions:second -->` makes two, in runs/.
+
+`captions:first=boreas` has the answers of that system; without it, the name of the run chooses one.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ def prepare(work: Workspace, *wanted: str) -> None:
     from multimodal_eval import evaluate
 
     for word in wanted:
-        kind, _, name = word.partition(":")
+        kind, _, named = word.partition(":")
+        name, _, system = named.partition("=")
         path = work.folder / (name if "/" in name else f"runs/{name}")
         if kind == "composite":
-            evaluate(samples("captions", path.name), task="captions", tasks=COMPOSITE, output=path, progress=False)
+            evaluate(samples("captions", system or path.name), task="captions", tasks=COMPOSITE, output=path, progress=False)
         else:
-            evaluate(samples(kind, path.name), metrics=METRICS[kind], output=path, progress=False)
+            evaluate(samples(kind, system or path.name), metrics=METRICS[kind], output=path, progress=False)
