@@ -19,7 +19,7 @@ RUN: tuple[Kind, ...] = ("command", "console", "script", "python", "pycon")
 COMMENT = re.compile(
     r"<!--\s*(?P<name>not run|output|all exit|exit|file|setup|needs)(?::\s*(?P<value>.*?))?\s*-->", re.DOTALL
 )
-NAMED_FILE = re.compile(r"`([^`\s]+)`:$")
+NAMED_FILE = re.compile(r"`([^`\s()\[\]]+)`:$")
 COMMAND = re.compile(r"(?:\$ )?(?:mmeval|python3?|pip|pipx|uvx?|bash|git|unzip|export) ")
 LANGUAGES: dict[str, Kind] = {
     "python": "python",

@@ -12,10 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.site.blocks import RUN, parse
+from tools.site.blocks import parse
 from tools.site.execute import Outcome, execute
 from tools.site.generated import generated_pages
-from tools.site.generated.outputs import executed
+from tools.site.generated.outputs import executed, has_examples
 from tools.site.links import LinkCheck, check_links
 from tools.site.pages import ROOT, all_pages, models_home, name_of
 from tools.site.records import keep, kept
@@ -110,7 +110,7 @@ def _generated(name: str, text: str, built: Built, fresh: bool) -> str:
     outcome = None if fresh else kept(name, text)
     if outcome is not None:
         built.reused += 1
-    elif any(block.kind in (*RUN, "unknown") for block in parse(text).blocks):
+    elif has_examples(text):
         outcome = executed(name, text)
         keep(outcome, text)
     else:

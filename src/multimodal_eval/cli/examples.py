@@ -11,15 +11,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval report runs/first",
     ),
     "run": (
+        "mmeval run questions.jsonl --model openai:NAME --task textvqa --dry-run",
         "mmeval run questions.jsonl --model openai:NAME --task textvqa",
         "mmeval run questions.jsonl --model vllm:NAME --base-url http://localhost:8000/v1 --task textvqa",
-        "mmeval run questions.jsonl --model openai:NAME --task textvqa --dry-run",
         "mmeval run --resume runs/first --budget 20",
     ),
     "generate": (
-        "mmeval generate questions.jsonl --model ollama:NAME --task vqa -o runs/first",
+        "mmeval generate questions.jsonl --model ollama:NAME --task textvqa -o runs/first",
         "mmeval generate --resume runs/first",
-        "mmeval score runs/first --metrics vqa_accuracy",
+        "mmeval score runs/first",
     ),
     "score": (
         "mmeval score answers.jsonl --metrics rouge_l,cider_d",
@@ -73,7 +73,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "judge plan": (
         "mmeval judge plan runs/first --labels 100 -o to-label.jsonl",
-        "mmeval judge plan runs/first --human labels.jsonl --width 0.03",
+        "mmeval judge plan runs/first --human labels.jsonl --width 0.06",
         "mmeval judge plan runs/first --human labels.jsonl --labels 200 -o more.jsonl",
     ),
     "judge calibrate": (
@@ -111,8 +111,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "leaderboard": (
         "mmeval leaderboard gold.json submissions -o runs/board",
         "mmeval leaderboard captions_val2014.json answers --by cider_d",
-        "mmeval leaderboard gold.json submissions --site site --title 'Dialogues 2027'",
-        "mmeval leaderboard --from runs/board --site public",
+        "mmeval leaderboard --from runs/board --site site --title 'Dialogues 2027'",
     ),
     "view": ("mmeval view runs", "mmeval view runs/first --open"),
     "lint": ("mmeval lint runs/first", "mmeval lint runs/first --fail-on MARKUP,TRUNCATED"),

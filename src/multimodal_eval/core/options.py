@@ -2,10 +2,12 @@
 
 A metric class declares them as a class attribute; an instance has their values under the same name:
 
-    class Relevance(Metric):
-        options = Options(context=Option(str, "full", choices=("full", "question_only"), help="what is compared"))
-
-    Relevance().options["context"]  # "full"
+>>> from multimodal_eval import Metric
+>>> from multimodal_eval.core.options import Option, Options
+>>> class Relevance(Metric):
+...     options = Options(context=Option(str, "full", choices=("full", "question_only"), help="what is compared"))
+>>> Relevance().options["context"]
+'full'
 
 A metric built from a function declares them as the function's keyword arguments (`options_of`).
 """

@@ -34,8 +34,11 @@ class ProgressLine:
 
     As a context manager, it also reports while nothing is called, and removes the line at the end:
 
-        with ProgressLine() as progress:
-            evaluate("answers.jsonl", task="captioning", progress=progress)
+    >>> from multimodal_eval import evaluate
+    >>> from multimodal_eval.core.progress_line import ProgressLine
+    >>> answers = [{"id": "1", "generated_answer": "a dog", "references": ["a dog"]}]
+    >>> with ProgressLine() as progress:
+    ...     run = evaluate(answers, metrics=["exact_match"], progress=progress)
 
     `unit` is "samples", or "bytes" for downloads. `working_on` names the metric that is being computed; `noting` adds
     notes, such as the number of failures, as far as the terminal has room for them.

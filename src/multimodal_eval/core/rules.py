@@ -4,9 +4,13 @@ A rule belongs to a family, and the functions of one family take the same argume
 out of an answer, `anls` scores an answer against references, `transcript` normalises a text. Families are the modules
 of `evaluation/rules`, which say what their functions take and return. A metric names its rule in an option:
 
-    ChoiceRule = Annotated[str, "how the letter is read", RuleFamily("choice")]
-
-    def compute_multiple_choice(sample: Sample, *, rule: ChoiceRule = "mmeval@1") -> Score: ...
+>>> from typing import Annotated
+>>> from multimodal_eval import Sample, metric
+>>> from multimodal_eval.core.rules import RuleFamily, find_rule
+>>> ChoiceRule = Annotated[str, "how the letter is read", RuleFamily("choice")]
+>>> @metric("says_a", needs=("generated_answer", "choices"))
+... def compute_says_a(sample: Sample, *, rule: ChoiceRule = "mmeval@1") -> float:
+...     return float(find_rule("choice", rule).function(sample.generated_answer, sample.choices) == "A")
 
 The name of the rule is then part of the signature, with a digest of its code if the rule comes from a plug-in.
 """

@@ -49,9 +49,10 @@ class FunctionGenerator:
 def batched(size: int) -> Callable[[Function], BatchGenerator]:
     """A decorator: makes a model of a function that answers up to `size` requests at once.
 
-        @batched(32)
-        def model(requests: list[Request]) -> list[str]:
-            ...
+    >>> from multimodal_eval import Request, batched
+    >>> @batched(32)
+    ... def model(requests: list[Request]) -> list[str]:
+    ...     return ["a dog"] * len(requests)
 
     The function may be asynchronous. It returns one answer per request, in the same order: text, or an `Answer`.
     """

@@ -2,11 +2,11 @@
 
 A generator is any object with a `label` and an asynchronous `answer(request)`:
 
-    class Shouting:
-        label = "shouting"
-
-        async def answer(self, request: Request) -> Answer:
-            return Answer(request.prompt.upper())
+>>> from multimodal_eval.generate.protocol import Answer, Request
+>>> class Shouting:
+...     label = "shouting"
+...     async def answer(self, request: Request) -> Answer:
+...         return Answer(request.prompt.upper())
 
 It raises `RetryableError` for a failure that is not the fault of the request (a time-out, a rate limit, a lost
 connection), `RejectedError` for a request that the model does not accept (`FilteredError` if a content filter stops

@@ -33,6 +33,7 @@ def frame_rules(count: int) -> str:
 def frame_places(total: int, count: int) -> list[int]:
     """The middle frame of each of `count` equal stretches of a video; every frame of a video that has no more.
 
+    >>> from multimodal_eval.media.video import frame_places
     >>> frame_places(100, 4)
     [12, 37, 62, 87]
     """

@@ -13,6 +13,7 @@ from multimodal_eval.cli.examples import EXAMPLES
 
 FENCE = "`````"  # longer than those in outputs
 DOWNLOADS = "downloads files"
+MODELS = "needs models that `mmeval fetch` downloads"
 SERVES = "serves pages until it is stopped"
 LANGUAGES = {"csv": "csv", "py": "python", "yaml": "yaml"}
 
@@ -76,7 +77,7 @@ NEEDS: dict[str, Needs] = {
     "generate": Needs(("hosted-models questions", "files questions:questions.jsonl")),
     "score": Needs(
         ("score-files", "coco-files"),
-        not_run={"mmeval score answers.jsonl --task captioning": "needs models that `mmeval fetch` downloads"},
+        not_run={"mmeval score answers.jsonl --task captioning": MODELS},
     ),
     "import": Needs(("logs lm-eval:results lmms-eval:logs",)),
     "rescore": Needs(("runs composite:first",), {"weights.yaml": WEIGHTS}),
@@ -122,12 +123,10 @@ NEEDS: dict[str, Needs] = {
     "clarity check-submission": Needs(("clarity-files",)),
     "dialogue": Needs(
         ("dialogue-files alba",),
-        not_run={EXAMPLES["dialogue ppl"][0]: "needs a language model that `mmeval fetch` downloads"},
+        not_run=dict.fromkeys(EXAMPLES["dialogue ppl"], MODELS),
     ),
     "dialogue score": Needs(("dialogue-files alba",)),
-    "dialogue ppl": Needs(
-        not_run={EXAMPLES["dialogue ppl"][0]: "needs a language model that `mmeval fetch` downloads"}
-    ),
+    "dialogue ppl": Needs(not_run=dict.fromkeys(EXAMPLES["dialogue ppl"], MODELS)),
     "dialogue generate": Needs(("dialogue-files", "hosted-models dialogues")),
     "dialogue run": Needs(("dialogue-files", "hosted-models dialogues")),
     "leaderboard": Needs(("dialogue-files", "coco-files submissions")),
@@ -135,7 +134,7 @@ NEEDS: dict[str, Needs] = {
     "lint": Needs(("runs captions:first",)),
     "validate": Needs(("score-files",)),
     "verify": Needs(("runs captions:first captions:second",)),
-    "demo": Needs(not_run={"mmeval demo --fetch": DOWNLOADS}),
+    "demo": Needs(not_run={"mmeval demo --fetch": DOWNLOADS, "mmeval demo -o demo-runs": MODELS}),
     "ls": Needs(("runs captions:first=alba captions:second=boreas",)),
     "ls formats": Needs(),
     "ls judges": Needs(),
@@ -186,9 +185,12 @@ def examples_section(path: str) -> str:
 
 def _about(path: str, needs: Needs) -> str:
     """Where the examples were executed."""
-    if all(example in needs.not_run for example in EXAMPLES[path]):
+    executed = [example for example in EXAMPLES[path] if example not in needs.not_run]
+    if not executed:
         return ""
-    text = "Executed when this site was built, one after the other, in a folder with small files."
+    order = ", one after the other" if len(executed) > 1 else ""
+    place = ", in a folder with small files" if needs.setups or needs.files else ""
+    text = f"Executed when this site was built{order}{place}."
     if any(setup.startswith("hosted-models") for setup in needs.setups):
         text += " The models were a server on the same machine, with prepared answers."
     return f"\n{text}\n"
@@ -198,4 +200,6 @@ def _block(example: str, needs: Needs) -> str:
     """The command and an empty output. The comment separates it from the block before."""
     if example in needs.not_run:
         return f"<!-- not run: {needs.not_run[example]} -->\n    {example}\n"
-    return f"<!-- exit: {needs.exits.get(example, 0)} -->\n    {example}\n\n{FENCE}\n{FENCE}\n"
+    status = needs.exits.get(example, 0)
+    note = f"\nThe exit code is {status}.\n" if status else ""
+    return f"<!-- exit: {status} -->\n    {example}\n\n{FENCE}\n{FENCE}\n{note}"

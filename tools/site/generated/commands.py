@@ -14,19 +14,27 @@ from tools.site.generated.toctree import toctree
 
 def command_pages() -> dict[str, str]:
     """The pages by path."""
-    known = [(name, command, context) for name, command, context in commands() if name != "mmeval"]
-    rows = "".join(f"| [`{name}`]({_path(name)}) | {command.get_short_help_str(200)} |\n" for name, command, _ in known)
+    known = [(_path(name), command, context) for name, command, context in commands() if name != "mmeval"]
+    rows = "".join(
+        f"| [`mmeval {path}`]({page_of(path)}) | {command.get_short_help_str(200)} |\n" for path, command, _ in known
+    )
     root = next(command for name, command, _ in commands() if name == "mmeval")
     index = f"# Commands\n\n{_prose(root)}\n| command | what it does |\n|---|---|\n{rows}\n{examples_section('')}"
-    index += toctree(_path(name).removesuffix(".md") for name, _, _ in known)
-    return {"commands.md": index, **{_path(name): _page(name, command, context) for name, command, context in known}}
+    index += toctree(page_of(path).removesuffix(".md") for path, _, _ in known)
+    return {"commands.md": index, **{page_of(path): _page(path, command, context) for path, command, context in known}}
+
+
+def page_of(path: str) -> str:
+    """Where the page of a command is: of `judge pairs`, commands/judge-pairs.md."""
+    return f"commands/{path.replace(' ', '-')}.md" if path else "commands.md"
 
 
 def _path(name: str) -> str:
-    return f"commands/{name.removeprefix('mmeval ').replace(' ', '-')}.md"
+    return name.removeprefix("mmeval ")
 
 
-def _page(name: str, command: click.Command, context: click.Context) -> str:
+def _page(path: str, command: click.Command, context: click.Context) -> str:
+    name = f"mmeval {path}"
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"# {name}\n", f"```text\n{usage}\n```\n", _prose(command)]
     options = [record for parameter in command.params if (record := parameter.get_help_record(context)) and record[1]]
@@ -35,11 +43,11 @@ def _page(name: str, command: click.Command, context: click.Context) -> str:
         parts.append(f"## Options\n\n| option | meaning |\n|---|---|\n{rows}")
     if isinstance(command, click.Group):
         below = "".join(
-            f"| [`{name} {inner}`]({name.removeprefix('mmeval ')}-{inner}.md) | {each.get_short_help_str(200)} |\n"
+            f"| [`{name} {inner}`]({path}-{inner}.md) | {each.get_short_help_str(200)} |\n"
             for inner, each in command.commands.items()
         )
         parts.append(f"## Commands\n\n| command | what it does |\n|---|---|\n{below}")
-    if examples := examples_section(name.removeprefix("mmeval ")):
+    if examples := examples_section(path):
         parts.append(examples)
     return "\n".join(parts)
 

@@ -17,8 +17,8 @@ def prepare(work: Workspace) -> None:
 
     judge = {**judge_of(lambda text: int("\nyes\n" in text.rpartition("<answer")[2]), "example:judge"), "scale": [0, 1]}
     labels = []
-    for run, sensitivity in (("first", 0.9), ("second", 0.6)):
-        records = judged_samples(400, 120, sensitivity=sensitivity)
+    for seed, run in enumerate(("first", "second")):
+        records = judged_samples(400, 120, seed)
         judges = {"helpfulness": {**judge, "name": "helpfulness"}}
         evaluate(records, metrics=["helpfulness"], judges=judges, output=f"runs/{run}", skip_lint=True, progress=False)
         labels += [

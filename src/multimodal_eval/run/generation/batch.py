@@ -1,11 +1,17 @@
 """Answers by OpenAI's batch API: write the requests of a run to files, and read the results that come back.
 
-    evaluate(data, task="vqa", model=BatchOut("requests.jsonl", "openai:NAME"), output="run")   raises BatchWrittenError
-    resume("run", model=BatchIn(["results.jsonl"]))
+>>> from multimodal_eval import evaluate
+>>> from multimodal_eval.run.generation.batch import BatchOut
+>>> data = [{"id": "1", "question": "Is it a dog?", "references": ["yes"]}]
+>>> evaluate(data, task="textvqa", model=BatchOut("requests.jsonl", "openai:NAME"), output="run")
+Traceback (most recent call last):
+    ...
+multimodal_eval.run.generation.batch.BatchWrittenError: requests: 1, in requests.jsonl...
 
-The run folder waits in between with the samples. A request is the same, byte for byte, as if the endpoint were asked
-directly, and so is what becomes of a reply. Answers in the cache are not asked for. Of a dialogue, only the turns that
-can be asked now are written; the next ones after their results.
+Later, `resume("run", model=BatchIn(["results.jsonl"]))` reads the results. The run folder waits in between with the
+samples. A request is the same, byte for byte, as if the endpoint were asked directly, and so is what becomes of a reply.
+Answers in the cache are not asked for. Of a dialogue, only the turns that can be asked now are written; the next ones
+after their results.
 """
 
 from __future__ import annotations
