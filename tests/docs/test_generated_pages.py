@@ -76,7 +76,7 @@ def test_a_command_without_an_entry(monkeypatch):
     monkeypatch.setitem(EXAMPLES, "ls planets", ("mmeval ls planets",))
     assert faults() == [
         "the examples of `mmeval ls planets` have no entry. Add 'ls planets' to NEEDS in "
-        "tools/site/generated/command_examples.py, with the setups that they need"
+        "tools/site/generated/command_examples.py, with the setups they need"
     ]
 
 

@@ -19,6 +19,7 @@ from tools.site.generated.outputs import executed, has_examples
 from tools.site.links import LinkCheck, check_links
 from tools.site.pages import ROOT, all_pages, models_home, name_of
 from tools.site.records import keep, kept
+from tools.site.search import write_texts
 from tools.site.sections import unlisted
 from tools.site.stage import stage, stage_notebooks
 from tools.site.versions import is_release, write_versions
@@ -138,3 +139,4 @@ def run_sphinx(sources: Path, out: Path, version: str) -> None:
         raise SiteError(f"Sphinx failed:\n{done.stdout}{done.stderr}".replace(f"{sources}/", ""))
     (out / ".buildinfo").unlink(missing_ok=True)
     shutil.copytree(sources / "images", out / "images", dirs_exist_ok=True)  # links lead to images, too
+    write_texts(out)

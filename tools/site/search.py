@@ -12,6 +12,7 @@ from pathlib import Path
 
 FILE = "search-texts.js"
 HIDDEN = ("script", "style", "svg")
+INLINE = ("a", "abbr", "b", "code", "em", "i", "span", "strong", "sub", "sup")  # parts of a word can be in them
 
 
 class _MainText(HTMLParser):
@@ -31,6 +32,8 @@ class _MainText(HTMLParser):
             self._main = tag
         if tag == self._main:
             self._depth += 1
+        if tag not in INLINE:
+            self.texts.append(" ")
         if tag in HIDDEN or (values.get("class") or "") == "headerlink":
             self._hidden = self._hidden or tag
 

@@ -47,7 +47,10 @@ def _package_folders() -> list[str]:
     """Where this package and others are installed; a folder within another one comes first."""
     import multimodal_eval
 
-    folders = {Path(multimodal_eval.__file__).parents[1], *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))}
+    folders = {
+        Path(multimodal_eval.__file__).parents[1],
+        *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")),
+    }
     return sorted((str(folder.resolve()) for folder in folders), key=len, reverse=True)
 
 

@@ -136,4 +136,3 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
     )
     contest = SampleContest(gold, config)
     return contest, by or contest.headline
-

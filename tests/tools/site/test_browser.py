@@ -45,6 +45,9 @@ def test_search_finds_a_metric(page, newest):
     page.locator("#search-results li a").first.wait_for(timeout=600_000)
     links = page.locator("#search-results li a").evaluate_all("links => links.map(link => link.getAttribute('href'))")
     assert any("metrics/cider.html" in link for link in links)
+    excerpt = page.locator("#search-results li p.context").first
+    excerpt.wait_for(timeout=600_000)
+    assert "cider" in excerpt.inner_text().lower()
 
 
 def test_formulas_are_typeset(page, newest):

@@ -13,6 +13,7 @@ from tools.site.setups import names, prepare
 from tools.site.workspace import workspace
 
 CONSOLE = "```console\n$ cat a.txt\n{}```\n"
+NEED_OTHERS = ("command", "files", "runs", "stopped-run")
 FILE = "The file `a.txt`:\n\n```text\none\ntwo\n```\n\n"
 
 
@@ -137,7 +138,7 @@ def test_an_unknown_setup():
         execute("<!-- setup: nothing -->\n", "page")
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in ("files", "runs")])
+@pytest.mark.parametrize("name", [name for name in names() if name not in NEED_OTHERS])
 def test_every_setup_prepares_something(name):
     with workspace() as work:
         prepare([name], work)
@@ -174,3 +175,23 @@ load_run("runs/a")["exact_match"]["value"]  # 1
 ```
 """
     assert execute(page, "page").problems == []
+
+
+def test_a_command_that_runs_before_the_page():
+    setups = "files captions:a.jsonl, command score a.jsonl --metrics rouge_l -o runs/a"
+    assert execute(f"<!-- setup: {setups} -->\n\n    mmeval lint runs/a\n", "page").is_good
+    with pytest.raises(ValueError, match=r"`mmeval score nothing.jsonl` has exit status 1, not 0:\n.*NOT_FOUND"):
+        execute("<!-- setup: command score nothing.jsonl -->\n", "page")
+    assert execute("<!-- setup: command exit=1 score nothing.jsonl -->\n", "page").is_good
+
+
+def test_paths_of_packages_are_shown_under_another_name():
+    import multimodal_eval
+
+    with workspace() as work:
+        folder = Path(multimodal_eval.__file__).parent
+        row = f"│ here: {folder}/models   │"
+        shown = work.shown(f"{row}\nin {folder} it is\n")
+    assert shown.splitlines()[0].split() == ["│", "here:", "/venv/site-packages/multimodal_eval/models", "│"]
+    assert len(shown.splitlines()[0]) == len(row)
+    assert shown.splitlines()[1] == "in /venv/site-packages/multimodal_eval it is"

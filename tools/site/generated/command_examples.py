@@ -158,7 +158,7 @@ def faults() -> list[str]:
     """What is wrong with the table, and what to do."""
     here = "tools/site/generated/command_examples.py"
     missing = [
-        f"the examples of `mmeval {path}` have no entry. Add {path!r} to NEEDS in {here}, with the setups that they need"
+        f"the examples of `mmeval {path}` have no entry. Add {path!r} to NEEDS in {here}, with the setups they need"
         for path in EXAMPLES
         if path not in NEEDS
     ]

@@ -1,4 +1,4 @@
-"""Generated pages are executed like the others. Outputs of commands are not stored anywhere: the build fills them in."""
+"""Generated pages are executed like the others. Outputs of commands are not stored: the build fills them in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The files of COCO and VQA: captions_val2014.json, v2_mscoco_val2014_annotations.json, results.json.
 
-`<!-- setup: coco-files vqa -->` makes results.json those of the questions, and `coco-files submissions` writes captions of
-two systems, answers/alba.json and answers/boreas.json.
+`<!-- setup: coco-files vqa -->` makes results.json those of the questions, and `coco-files submissions` writes captions
+of two systems, answers/alba.json and answers/boreas.json.
 """
 
 from __future__ import annotations

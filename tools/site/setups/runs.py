@@ -27,6 +27,8 @@ def prepare(work: Workspace, *wanted: str) -> None:
         name, _, system = named.partition("=")
         path = work.folder / (name if "/" in name else f"runs/{name}")
         if kind == "composite":
-            evaluate(samples("captions", system or path.name), task="captions", tasks=COMPOSITE, output=path, progress=False)
+            evaluate(
+                samples("captions", system or path.name), task="captions", tasks=COMPOSITE, output=path, progress=False
+            )
         else:
             evaluate(samples(kind, system or path.name), metrics=METRICS[kind], output=path, progress=False)

@@ -9,9 +9,9 @@ Traceback (most recent call last):
 multimodal_eval.run.generation.batch.BatchWrittenError: requests: 1, in requests.jsonl...
 
 Later, `resume("run", model=BatchIn(["results.jsonl"]))` reads the results. The run folder waits in between with the
-samples. A request is the same, byte for byte, as if the endpoint were asked directly, and so is what becomes of a reply.
-Answers in the cache are not asked for. Of a dialogue, only the turns that can be asked now are written; the next ones
-after their results.
+samples. A request is the same, byte for byte, as if the endpoint were asked directly, and so is what becomes of a
+reply. Answers in the cache are not asked for. Of a dialogue, only the turns that can be asked now are written; the next
+ones after their results.
 """
 
 from __future__ import annotations

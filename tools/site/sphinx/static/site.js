@@ -1,6 +1,19 @@
 /* The menu of versions, and a search that also works from a disk. `versions.js`, beside the versions, sets siteVersions. */
-if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
-  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false; // excerpts would need requests, which browsers refuse here
+if (location.protocol === "file:" && location.pathname.endsWith("/search.html")) {
+  // The search requests pages for their excerpts, which browsers refuse here. `search-texts.js` has the texts.
+  const loaded = new Promise((resolve) => {
+    const script = document.createElement("script");
+    script.src = "search-texts.js";
+    script.addEventListener("load", resolve);
+    document.head.append(script);
+  });
+  window.fetch = async (address) => {
+    await loaded;
+    const main = document.createElement("main");
+    main.setAttribute("role", "main");
+    main.textContent = window.siteTexts[address.replace(/^\.?\//, "")] || "";
+    return { text: () => main.outerHTML };
+  };
 }
 
 document.addEventListener("DOMContentLoaded", () => {
