@@ -46,9 +46,9 @@ def test_the_examples_of_a_command_are_executed(path, pages):
 
 
 def test_the_examples_of_docstrings_are_executed(modules):
-    found = {name: text for name, text in modules.items() if has_examples(text)}
-    assert len(found) > 5
-    for name, text in found.items():
+    sessions = {name: text for name, text in modules.items() if has_examples(text)}
+    assert len(sessions) > 5
+    for name, text in sessions.items():
         assert_executed(name, text)
 
 

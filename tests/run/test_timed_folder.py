@@ -11,7 +11,7 @@ from tests.cli.command_line import mmeval
 
 
 class Noon(datetime):
-    """A clock that stands still."""
+    """A clock that always says noon."""
 
     @classmethod
     def now(cls, tz=None):

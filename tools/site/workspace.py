@@ -44,7 +44,7 @@ class Workspace:
 
 @cache
 def _package_folders() -> list[str]:
-    """Where this package and others are installed; a folder within another one comes first."""
+    """The folders of this package and of installed ones; a folder within another one comes first."""
     import multimodal_eval
 
     folders = {
@@ -55,7 +55,7 @@ def _package_folders() -> list[str]:
 
 
 def _replaced(output: str, real: str, shown: str) -> str:
-    """The output with another path; the borders of tables stay where they are."""
+    """The output with another path; the borders of tables keep their columns."""
 
     def padded(match: re.Match[str]) -> str:
         return f"{shown}{match[1]}{' ' * (len(real) - len(shown))}{match[2]}"

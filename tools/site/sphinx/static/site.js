@@ -9,10 +9,8 @@ if (location.protocol === "file:" && location.pathname.endsWith("/search.html"))
   });
   window.fetch = async (address) => {
     await loaded;
-    const main = document.createElement("main");
-    main.setAttribute("role", "main");
-    main.textContent = window.siteTexts[address.replace(/^\.?\//, "")] || "";
-    return { text: () => main.outerHTML };
+    Search.htmlToText = (text) => text;
+    return { text: () => window.siteTexts[address.replace(/^\.?\//, "")] };
   };
 }
 
