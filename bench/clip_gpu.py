@@ -43,6 +43,9 @@ except ImportError:
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.clip.on_torch import IMAGES_PER_BATCH, TorchClip
 from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing
+from multimodal_eval.models.clip.towers_torch import LibraryTowers
+from multimodal_eval.models.clip.upload_ring import SLOT_BYTES, chunks_by_shape
+from multimodal_eval.models.torch_device import Format, Placement
 
 SIZE = (480, 640)
 WORDS = "a the red blue dog cat man woman riding on beach with ball street car old young tall small near two".split()
@@ -59,6 +62,13 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "projection_dim": 768},
         {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16}
         | {"image_size": 336, "patch_size": 14, "projection_dim": 768},
+    ),
+    "tiny": (  # measures nothing: it shows that everything runs
+        "a tiny model",
+        {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "num_hidden_layers": 2}
+        | {"projection_dim": 32},
+        {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+        | {"image_size": 64, "patch_size": 32, "projection_dim": 32},
     ),
 }
 
@@ -88,6 +98,11 @@ def towers(kind: str) -> tuple[Any, Preprocessing]:
     edge = vision["image_size"]
     sizes = {"size": {"shortest_edge": edge}, "crop_size": {"height": edge, "width": edge}}
     return model, Preprocessing.of(sizes, ClipImageSettings)
+
+
+def encoder_of(model: Any, preprocess: Preprocessing, number_format: Format) -> TorchClip:
+    placed = Placement(torch, torch.device(DEVICE), number_format)
+    return TorchClip(LibraryTowers(model, placed), preprocess, Words(), placed, number_format)
 
 
 def sample_images(count: int) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
@@ -184,12 +199,12 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
     model, preprocess = towers(kind)
     arrays, texts, few = sample_images(count), captions(count), min(256, count)
 
-    exact = TorchClip(model, preprocess, Words(), label="float32", device=DEVICE, dtype=torch.float32)
+    exact = encoder_of(model, preprocess, "float32")
     expected = cosines(exact, arrays[:few], texts[:few])
     theirs, their_rate = torchmetrics_scores(model, edge, arrays[:few], texts[:few])
 
     dtype = torch.bfloat16 if DEVICE == "cuda" else torch.float32
-    ours = TorchClip(model, preprocess, Words(), label="ours", device=DEVICE, dtype=dtype)
+    ours = encoder_of(model, preprocess, "bf16" if DEVICE == "cuda" else "float32")
     if compiled:
         ours.image_features = torch.compile(ours.image_features, dynamic=False)
     our_cosines = cosines(ours, arrays[:few], texts[:few])
@@ -202,7 +217,7 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
 
     def fill_only() -> None:
         ring = ours._ring
-        for number, chunk in enumerate(ring._chunks(arrays)):
+        for number, chunk in enumerate(chunks_by_shape([a.shape for a in arrays], IMAGES_PER_BATCH, SLOT_BYTES)):
             slot = ring.slots[number % len(ring.slots)]
             ring._fill(slot, [arrays[place] for place in chunk])
             for fill in slot.fills:
@@ -210,7 +225,7 @@ def compare(kind: str, count: int, *, compiled: bool) -> TorchClip:
 
     def prepare_only() -> None:
         with torch.inference_mode():
-            for _, uploaded in ours._ring.uploaded(arrays):
+            for _, uploaded in ours._ring.uploaded(arrays, IMAGES_PER_BATCH):
                 ours.prepared(uploaded)
 
     def tower() -> None:
@@ -293,7 +308,7 @@ def main() -> None:
     machine = torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU"
     print(f"{machine}; torch {torch.__version__}, transformers {transformers.__version__}")
     start = time.perf_counter()
-    for kind in options.model or list(MODELS):
+    for kind in options.model or ["b32", "l14"]:
         count = options.images if kind == "b32" else max(IMAGES_PER_BATCH, options.images // 4)
         encoder = compare(kind, min(count, options.images), compiled=options.compile)
         if kind == "b32" and not options.no_files:

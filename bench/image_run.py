@@ -14,16 +14,35 @@ from typing import Any
 
 
 def child(target: Path, arguments: list[str]) -> None:
-    """Run the command and write the seconds of its stages."""
+    """Run the command and write the seconds of its stages, and when each stage of the start ended.
+
+    That is the time since the command was started, and the processor time of all threads of this process.
+    """
     stages: defaultdict[str, float] = defaultdict(float)
+    marks: dict[str, tuple[float, float]] = {}
+
+    def mark(name: str) -> None:
+        marks.setdefault(name, (time.time() - float(os.environ[STARTED]), time.process_time()))
+
+    mark("interpreter started")
     from multimodal_eval.cli.main import cli
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.evaluation.decoding import tickets as decoding
     from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name
-    from multimodal_eval.run import execute
+    from multimodal_eval.run import execute, opening
     from multimodal_eval.run.part import Worker
+
+    mark("package imported")
+    plan = opening.make_plan
+
+    def planned(*arguments: Any) -> Any:
+        result = plan(*arguments)
+        mark("plan made, model checked")
+        return result
+
+    opening.make_plan = planned
 
     timed(stages, "images: waiting", decoding.Submitted, "wait")
     timed(stages, "model: images", by_name.CachedImageTextEncoder, "_images")
@@ -40,10 +59,19 @@ def child(target: Path, arguments: list[str]) -> None:
     def scored(self: Any, number: int) -> Any:
         result = score(self, number)
         ends.append(time.perf_counter())
+        mark("first part scored")
         return result
 
     Worker.score = scored  # type: ignore[assignment, method-assign]
     timed(stages, "input", execute, "read_input")
+    fit = execute.fit
+
+    def fitted(*arguments: Any) -> Any:
+        result = fit(*arguments)
+        mark("input read")
+        return result
+
+    execute.fit = fitted
     timed(stages, "scoring and results", execute, "finish")
     finished: list[float] = []
     finish = execute.finish
@@ -60,7 +88,9 @@ def child(target: Path, arguments: list[str]) -> None:
 
         def opened() -> Any:
             with adding(stages, "opening the model"):
-                return entry.open()
+                model = entry.open()
+            mark("model opened")
+            return model
 
         return type(entry)(entry.label, entry.check, opened)
 
@@ -73,8 +103,13 @@ def child(target: Path, arguments: list[str]) -> None:
         rows = 256 * (len(ends) - 4)  # parts in between are full
         steady = rows / (ends[-2] - ends[2]) if len(ends) > 4 else 0.0
         stages["results"] = finished[-1] - ends[-1] if ends else 0.0
+        mark("last part and results")
         content = {"stages": stages, "steady": steady, "processes": processes, "workers": pool.workers if pool else 0}
+        content["marks"] = marks
         target.write_text(json.dumps(content))
+
+
+STARTED = "BENCH_STARTED"  # the time when the command was started
 
 
 class adding:  # noqa: N801 - used like a function
@@ -126,17 +161,23 @@ class Run:
         command += ["clip_score", "--option", f"clip_score.model={model}", "-o", str(self.folder), *extra]
         settings = {"MMEVAL_HOME": str(folder / "home")}
         settings |= {} if cache else {"MMEVAL_CACHE": "off"}
+        settings[STARTED] = str(time.time())
         started = time.perf_counter()
         with (folder / "log").open("w+") as log:
             process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=log, stderr=log)
-            self.memory = self._watched(process)
+            try:
+                self.memory = self._watched(process)
+            except BaseException:  # the time of the bench is over
+                process.kill()
+                process.wait()
+                raise
             self.seconds = time.perf_counter() - started
             if process.returncode:
                 log.seek(0)
-                raise SystemExit(log.read()[-3000:])
+                raise RuntimeError(log.read()[-3000:])
         content = json.loads(target.read_text())
         self.stages, self.processes, self.workers = content["stages"], content["processes"], content["workers"]
-        self.steady = content["steady"]
+        self.steady, self.marks = content["steady"], content["marks"]
         self.scoring = self.stages["scoring and results"] - self.stages.get("opening the model", 0.0)
         self.work = self.stages["input"] + self.scoring  # and the rest is the start of the process and the model
 

@@ -95,6 +95,7 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
     from multimodal_eval.evaluation.decoding import tickets as decoding
     from multimodal_eval.evaluation.decoding.pool import DecodingPool
     from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
+    from multimodal_eval.models import torch_device
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name, on_torch
     from multimodal_eval.run import execute, part
@@ -106,7 +107,7 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
         ("images: start of a process", DecodingPool, "_start"),
         ("model: images", by_name.CachedImageTextEncoder, "_images"),
         ("model: texts", by_name.CachedImageTextEncoder, "_texts"),
-        ("model: wait for the device", on_torch.TorchClip, "_in_order"),
+        ("model: wait for the device", torch_device.Fetching, "finish"),
         ("upload", on_torch.TorchClip, "receive"),
         ("pin", on_torch.TorchClip, "pin"),
         ("cache: look-up", VectorCache, "_look_up"),

@@ -178,22 +178,32 @@ def _restore(torch: Any, matmul: str | None, convolution: bool | None, precision
             part.fp32_precision = precisions[name]
 
 
-def halving(torch: Any, work: Callable[[Sequence[T]], None], batch: Sequence[T]) -> None:
+def _refused(item: object, reason: str) -> None:
+    """An input that does not fit alone is an `InputError`: it belongs to its sample."""
+    raise InputError([Problem(code="TOO_LONG", message=reason)])
+
+
+def halving(
+    torch: Any,
+    work: Callable[[Sequence[T]], None],
+    batch: Sequence[T],
+    refuse: Callable[[T, str], None] = _refused,
+) -> None:
     """Do the work of a batch. If the memory of the GPU is not enough, do it for each half.
 
-    An input that does not fit alone is an `InputError`: it belongs to its sample.
+    `refuse` is called with an input that does not fit alone, and the reason.
     """
+    reason = None
     try:
         work(batch)
     except torch.OutOfMemoryError as fault:
-        if len(batch) == 1:
-            message = f"a single input does not fit into the memory of the GPU: {(str(fault).splitlines() or [''])[0]}"
-            raise InputError([Problem(code="TOO_LONG", message=message)]) from None
-        full = True
-    else:
-        full = False
-    if full:  # outside of `except`, which would keep the tensors of the failed attempt
-        torch.cuda.empty_cache()
-        middle = len(batch) // 2
-        halving(torch, work, batch[:middle])
-        halving(torch, work, batch[middle:])
+        reason = f"a single input does not fit into the memory of the GPU: {(str(fault).splitlines() or [''])[0]}"
+    if reason is None:
+        return
+    torch.cuda.empty_cache()  # outside of `except`, which would keep the tensors of the failed attempt
+    if len(batch) == 1:
+        refuse(batch[0], reason)
+        return
+    middle = len(batch) // 2
+    halving(torch, work, batch[:middle], refuse)
+    halving(torch, work, batch[middle:], refuse)

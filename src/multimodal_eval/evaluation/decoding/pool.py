@@ -290,12 +290,10 @@ class DecodingPool:
 
     def _end_processes(self) -> None:
         for process in self._processes:
+            process.process.kill()  # they have nothing to finish
             process.connection.close()
         for process in self._processes:
-            process.process.join(1)
-            if process.process.is_alive():
-                process.process.kill()
-                process.process.join()
+            process.process.join()
             self._spare.append(process.memory)
         self._processes.clear()
 

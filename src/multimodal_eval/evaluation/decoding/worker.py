@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from multimodal_eval.core.child_process import initialise_child
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.evaluation.decoding.shared_bytes import SharedBytes
+from multimodal_eval.media.fast_jpeg import decoded_into
 from multimodal_eval.media.images import image_bytes, load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys
 from multimodal_eval.models.clip.lazy_images import cached_content, image_key
+from multimodal_eval.models.clip.pixels import HandOver
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -117,7 +119,8 @@ class _Server:
         results, place = Results(), task.start
         sources = [self._source(source) for source in task.sources]  # their memory is overwritten
         for source in sources:
-            decoded, pixels = _decoded(source, *self.jobs[task.job], results.seconds)
+            free = self.memory[place : task.stop]
+            decoded, pixels = _decoded(source, *self.jobs[task.job], results.seconds, free)
             if pixels is not None and pixels.nbytes > task.stop - task.start:
                 decoded = Decoded(decoded.key, pixels=pixels)
             elif pixels is not None:
@@ -127,7 +130,9 @@ class _Server:
                     self._wait_until_free()
                     results, place = Results(), task.start
                 started = perf_counter()
-                self.memory[place : place + pixels.nbytes].reshape(pixels.shape)[...] = pixels
+                target = self.memory[place : place + pixels.nbytes].reshape(pixels.shape)
+                if pixels.__array_interface__["data"] != target.__array_interface__["data"]:  # not decoded into it
+                    target[...] = pixels
                 decoded = Decoded(decoded.key, start=place, shape=pixels.shape)
                 place = -(-(place + pixels.nbytes) // ALIGNMENT) * ALIGNMENT
                 results.seconds["copy"] += perf_counter() - started
@@ -145,7 +150,10 @@ class _Server:
         return content.decode("utf-8", "surrogatepass") if source.is_text else content
 
 
-def _decoded(source: Any, job: Job, cached: CachedKeys, seconds: dict[str, float]) -> tuple[Decoded, Pixels | None]:
+def _decoded(
+    source: Any, job: Job, cached: CachedKeys, seconds: dict[str, float], free: Pixels
+) -> tuple[Decoded, Pixels | None]:
+    """The result and the pixels, which may be at the start of the free memory."""
     started = perf_counter()
     key = b""
     try:
@@ -156,7 +164,11 @@ def _decoded(source: Any, job: Job, cached: CachedKeys, seconds: dict[str, float
         seconds["read"] += read - started
         if is_cached:
             return Decoded(key), None
-        pixels = job.hand_over(load_image_any(content, policy=job.policy))
+        pixels = None
+        if isinstance(job.hand_over, HandOver):
+            pixels = decoded_into(free, content, job.policy, job.hand_over.keeps_whole)
+        if pixels is None:
+            pixels = job.hand_over(load_image_any(content, policy=job.policy))
         seconds["decode"] += perf_counter() - read
     except ImageError as fault:
         return Decoded(key, str(fault)), None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.core.errors import ImageError
 from multimodal_eval.models.clip.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ class HandOver:
 
     preprocess: Preprocessing
     whole_up_to: int = 0
+
+    def keeps_whole(self, width: int, height: int) -> bool:
+        """Whether the bytes of an RGB image of this size are handed over as they are."""
+        try:
+            self.preprocess.passes(height, width)
+        except ImageError:
+            return False
+        return width * height <= self.whole_up_to
 
     def __call__(self, image: Image.Image) -> Pixels:
         """The bytes; ImageError if the image cannot be resized."""
