@@ -152,28 +152,27 @@ def features(output: Any) -> Any:
     return getattr(output, "pooler_output", output)
 
 
-def processor(edge: int) -> Callable[..., Any]:
+class Processor:
     """The processor that torchmetrics calls: transformers' image processor, and `Words` for texts."""
-    images_to_pixels = transformers.CLIPImageProcessor(
-        size={"shortest_edge": edge}, crop_size={"height": edge, "width": edge}
-    )
 
-    def process(text: list[str] | None = None, images: Any = None, **_: Any) -> Any:
+    def __init__(self, edge: int) -> None:
+        sizes = {"size": {"shortest_edge": edge}, "crop_size": {"height": edge, "width": edge}}
+        self.images = transformers.CLIPImageProcessor(**sizes)
+
+    def __call__(self, text: list[str] | None = None, images: Any = None, **_: Any) -> Any:
         if text is None:
-            return images_to_pixels(images=images, return_tensors="pt")
+            return self.images(images=images, return_tensors="pt")
         rows = [torch.tensor(row) for row in Words().ids(text)]
         ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=END)
         mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         return {"input_ids": ids, "attention_mask": mask}
-
-    return process
 
 
 def torchmetrics_scores(model: Any, edge: int, arrays: Sequence[Any], texts: list[str]) -> tuple[Any, float]:
     """The scores, and the images per second."""
     from torchmetrics.functional.multimodal.clip_score import _clip_score_update
 
-    process, wrapped = processor(edge), Unwrapped(model)
+    process, wrapped = Processor(edge), Unwrapped(model)
     tensors = [torch.from_numpy(array).permute(2, 0, 1).to(DEVICE) for array in arrays]
     scores: list[Any] = []
 

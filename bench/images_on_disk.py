@@ -2,9 +2,10 @@ r"""JPEG files to `clip_score` through `mmeval score`, beside torchmetrics' CLIP
 
     python bench/images_on_disk.py [--images 16384] [--minutes 9] [--only torchmetrics,growth,…] [--small] [--cpu]
 
-Makes JPEG files of 640 x 480 pixels and about 90 kB, all different, and models with random weights in a temporary folder.
-Every run is a new process with an empty cache. Prints images per second of the whole command, of the command without the
-start of the process and the model, and of scoring alone, and the memory of all processes (proportional set size).
+Makes JPEG files of 640 x 480 pixels and about 90 kB, all different, and models with random weights in a temporary
+folder. Every run is a new process with an empty cache. Prints images per second of the whole command, of the command
+without the start of the process and the model, and of scoring alone, and the memory of all processes (proportional
+set size).
 
 Sections, in bench/disk_images, with the minutes that each takes on one H200 with 16 cores:
 
@@ -18,13 +19,13 @@ Sections, in bench/disk_images, with the minutes that each takes on one H200 wit
     equal          1    scores beside those of onnxruntime on the CPU
     arrays         0.5  images that are already decoded
 
-`--small` (600 images, a tiny model, torch on the CPU if there is no GPU) measures nothing: it shows that every section
-runs. `--cpu` uses onnxruntime on the CPU instead of torch. Each result is printed at once. `--minutes` is the time budget
-of the call: a section that would not fit is not started, and one that takes longer is ended. Needs torch, transformers and
-tokenizers, and torchmetrics and ray for their sections.
+`--small` (600 images, a tiny model, torch on the CPU if there is no GPU) measures nothing: it shows that every
+section runs. `--cpu` uses onnxruntime on the CPU instead of torch. Each result is printed at once. `--minutes` is the
+time budget of the call: a section that would not fit is not started, and one that takes longer is ended. Needs torch,
+transformers and tokenizers, and torchmetrics and ray for their sections.
 
-Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if the package is not installed). The images
-are made again by each call, which takes 15 seconds:
+Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if the package is not installed). The
+images are made again by each call, which takes 15 seconds:
 
     python bench/images_on_disk.py --minutes 9.5 --only torchmetrics,growth,start,ray     # 9 minutes
     python bench/images_on_disk.py --minutes 9.5 --only l14,pool,equal,arrays             # 6 minutes

@@ -13,9 +13,9 @@ Sections, each a file in bench/gpu_models, with the minutes that it takes on an 
     billion          2.5  a llama with 1.2 billion parameters, as `perplexity`
     processor        -    sentences on the CPU in every number format (with `--cpu`, and `taskset` for fewer cores)
 
-Weights are random, made from the published configurations, and so are texts. Nothing is downloaded. `--small` is quick on
-a CPU and measures nothing: it shows that every section runs. Each result is printed at once. `--minutes` is the time
-budget of the call: a section that would not fit is not started, and one that takes longer is ended.
+Weights are random, made from the published configurations, and so are texts. Nothing is downloaded. `--small` is
+quick on a CPU and measures nothing: it shows that every section runs. Each result is printed at once. `--minutes` is
+the time budget of the call: a section that would not fit is not started, and one that takes longer is ended.
 
 Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if the package is not installed):
 

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from disk_images.bench import Bench, say, shown_difference
@@ -51,9 +52,7 @@ def _kill_an_actor(folder: Path, killed: list[int]) -> None:
 def equal(bench: Bench) -> None:
     """The scores of the GPU beside those of onnxruntime on the CPU, in both number formats."""
     count = min(bench.images, 64 if bench.small else 1000)
-    on_cpu = Bench(
-        bench.folder, bench.images, bench.many, bench.large, cpu=True, small=bench.small, _models=bench._models
-    )
+    on_cpu = replace(bench, cpu=True)
     cpu = on_cpu.scored("b32", "", count)
     cpu.shown("mmeval on the CPU, onnxruntime")
     expected = cpu.scores()

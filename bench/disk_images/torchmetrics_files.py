@@ -41,16 +41,18 @@ class Peer:
 
     def __init__(self, model_folder: Path, shape: str, images: Path, device: str) -> None:
         import torch
-        from clip_gpu import MODELS, Unwrapped, captions, processor
+        import torchmetrics
+        from clip_gpu import MODELS, Processor, Unwrapped, captions
         from transformers import CLIPModel
 
         torch.set_grad_enabled(False)
         self.torch, self.device, self.captions = torch, device, captions
         self.model = Unwrapped(CLIPModel.from_pretrained(str(model_folder)).to(device).eval())
-        self.process = processor(MODELS[shape][2]["image_size"])
+        self.process = Processor(MODELS[shape][2]["image_size"])
         self.paths = [str(path) for path in sorted(images.iterdir())]
         self.loader = LOADERS[0]
         self.cores = os.cpu_count() or 1
+        say(f"  torchmetrics {torchmetrics.__version__}, {type(self.process.images).__name__}")
 
     def choose(self, count: int) -> None:
         """Use the fastest of the loaders."""

@@ -37,9 +37,8 @@ def plain(model: Any, rows: list[list[int]], size: int, *, is_sorted: bool) -> C
         scores: list[Any] = [None] * len(rows)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(rows[n]) for n in batch], batch_first=True).to(
-                Setting.device
-            )
+            tensors = [torch.tensor(rows[n]) for n in batch]
+            ids = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True).to(Setting.device)
             lengths = torch.tensor([len(rows[n]) for n in batch], device=Setting.device)
             mask = (torch.arange(ids.shape[1], device=Setting.device)[None] < lengths[:, None]).long()
             with torch.inference_mode():
