@@ -69,7 +69,7 @@ def main() -> None:
     sections.add_options(parser, list(SECTIONS))
     options = parser.parse_args()
     if options.small:
-        options.images, options.many = min(options.images, 600), min(options.many, 3000)
+        options.images, options.many = min(options.images, 600), min(options.many, 1000)
     say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options.images, options.many, options.large, options.cpu, options.small)

@@ -43,7 +43,7 @@ class Bench:
         return self._model(kind).result()
 
     def shape(self, kind: str) -> str:
-        """The configuration that stands behind a kind of model."""
+        """The configuration of a kind of model."""
         return "tiny" if self.small else kind
 
     @property
