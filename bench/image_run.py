@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import shutil
@@ -9,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ def child(target: Path, arguments: list[str]) -> None:
         marks.setdefault(name, (time.time() - float(os.environ[STARTED]), time.process_time()))
 
     mark("interpreter started")
+    atexit.register(gc.freeze)  # as `main` does
     from multimodal_eval.cli.main import cli
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.evaluation.decoding import tickets as decoding
@@ -35,14 +40,7 @@ def child(target: Path, arguments: list[str]) -> None:
     from multimodal_eval.run.part import Worker
 
     mark("package imported")
-    plan = opening.make_plan
-
-    def planned(*arguments: Any) -> Any:
-        result = plan(*arguments)
-        mark("plan made, model checked")
-        return result
-
-    opening.make_plan = planned
+    marked(partial(mark, "plan made, model checked"), opening, "make_plan")
 
     timed(stages, "images: waiting", decoding.Submitted, "wait")
     timed(stages, "model: images", by_name.CachedImageTextEncoder, "_images")
@@ -64,14 +62,7 @@ def child(target: Path, arguments: list[str]) -> None:
 
     Worker.score = scored  # type: ignore[assignment, method-assign]
     timed(stages, "input", execute, "read_input")
-    fit = execute.fit
-
-    def fitted(*arguments: Any) -> Any:
-        result = fit(*arguments)
-        mark("input read")
-        return result
-
-    execute.fit = fitted
+    marked(partial(mark, "input read"), execute, "fit")
     timed(stages, "scoring and results", execute, "finish")
     finished: list[float] = []
     finish = execute.finish
@@ -129,6 +120,18 @@ def timed(stages: defaultdict[str, float], name: str, owner: Any, method: str) -
     def wrapper(*arguments: Any, **options: Any) -> Any:
         with adding(stages, name):
             return original(*arguments, **options)
+
+    setattr(owner, method, wrapper)
+
+
+def marked(note: Callable[[], None], owner: Any, method: str) -> None:
+    """Call `note` when the function has returned."""
+    original = getattr(owner, method)
+
+    def wrapper(*arguments: Any, **options: Any) -> Any:
+        result = original(*arguments, **options)
+        note()
+        return result
 
     setattr(owner, method, wrapper)
 

@@ -107,7 +107,9 @@ def main() -> None:
     for name, values in times.items():
         print(f"{name:12} {statistics.median(values):6.0f} microseconds per file (least {min(values):.0f})", flush=True)
     ratios = [a / b for a, b in zip(*times.values(), strict=True)]
-    print(f"Pillow / simplejpeg {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}", flush=True)
+    print(
+        f"Pillow / simplejpeg {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}", flush=True
+    )
     counts = Counter(outcome(random_file()) for _ in range(options.files))
     print(f"{options.files:,} random files: {', '.join(f'{n:,} {what}' for what, n in counts.most_common())}")
 

@@ -60,7 +60,7 @@ def arrays(bench: Bench) -> None:
 
     decoded = sample_images(64 if bench.small else 4096)
     for number_format in ("bf16", "float32"):
-        encoder = TorchClip.of(find_model(str(bench.model_folder("b32"))), number_format)  # type: ignore[arg-type]
+        encoder = TorchClip.of(find_model(str(bench.model_folder("b32"))), number_format)
         rates = []
         for _ in range(4):
             started = time.perf_counter()
