@@ -65,7 +65,7 @@ def random_file() -> bytes:
 
 def outcome(content: bytes) -> str:
     try:
-        ours = decoded_into(MEMORY, content, POLICY, WHOLE.keeps_whole)
+        ours: Any = decoded_into(MEMORY, content, POLICY, WHOLE.keeps_whole)
     except ImageError as fault:
         ours = str(fault)
     if ours is None:

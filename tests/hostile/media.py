@@ -7,7 +7,10 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
+import numpy as np
+
 from multimodal_eval.media.audio import load_audio
+from multimodal_eval.media.fast_jpeg import decoded_into
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.outgoing import audio_file, image_file, video_file
 from multimodal_eval.media.pixels import header
@@ -64,6 +67,28 @@ def attack_images(random: Random, folder: Path) -> str | None:
     for image in loaded:
         if image.mode != "RGB" or image.width * image.height > POLICY.max_pixels:
             raise FaultError(f"an image of {image.size} in mode {image.mode}")
+    return verdict
+
+
+@cache
+def jpegs() -> tuple[bytes, ...]:
+    """Small JPEG files of every usual kind."""
+    kinds = [{"subsampling": n, "progressive": progressive} for n in (0, 1, 2) for progressive in (False, True)]
+    return tuple(encoded(gradient(40, 30), "JPEG", restart_marker_blocks=n % 3, **k) for n, k in enumerate(kinds))
+
+
+@campaign("jpeg", cases=4_000)
+def attack_jpeg(random: Random, folder: Path) -> str | None:
+    """What simplejpeg decodes has Pillow's pixels, and nothing is written behind them."""
+    content = damaged(random, random.choice(jpegs()))
+    memory = np.full(POLICY.max_pixels // 10, 7, np.uint8)
+    decoded: list[np.ndarray] = []
+    verdict = tried(lambda: decoded.append(decoded_into(memory, content, POLICY, lambda width, height: True)))
+    for pixels in decoded:
+        if pixels is not None and not np.array_equal(pixels[..., :3], np.asarray(load_image_any(content))):
+            raise FaultError(f"other pixels than Pillow's: {pixels.shape}")
+        if pixels is not None and (memory[pixels.size :] != 7).any():
+            raise FaultError(f"bytes were written behind {pixels.shape}")
     return verdict
 
 
