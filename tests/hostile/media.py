@@ -82,7 +82,7 @@ def attack_jpeg(random: Random, folder: Path) -> str | None:
     """What simplejpeg decodes has Pillow's pixels, and nothing is written behind them."""
     content = damaged(random, random.choice(jpegs()))
     memory = np.full(POLICY.max_pixels // 10, 7, np.uint8)
-    decoded: list[np.ndarray] = []
+    decoded: list[np.ndarray | None] = []
     verdict = tried(lambda: decoded.append(decoded_into(memory, content, POLICY, lambda width, height: True)))
     for pixels in decoded:
         if pixels is not None and not np.array_equal(pixels[..., :3], np.asarray(load_image_any(content))):

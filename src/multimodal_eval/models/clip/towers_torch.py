@@ -149,7 +149,7 @@ class TorchTowers:
         return self.function.linear(x, *self._pair("text_model.head"))
 
     def _ends(self, ids: Any, tower: TextTower) -> Any:
-        """Where each text ends, as `ClipTexts.pooled_position` defines it."""
+        """The place of the end of each text, as `ClipTexts.pooled_position` defines it."""
         end = tower.eos_token_id
         if end == _LEGACY_END:
             return ids.argmax(dim=1)
