@@ -60,7 +60,9 @@ def test_the_difference_equals_that_of_the_runs(make):
 COMPOSITE = {"task": "captions", "tasks": {"captions": {"metrics": ["rouge_l"], "weights": {"rouge_l": 1.0}}}}
 
 
-@pytest.mark.parametrize(("settings", "name"), [({"metrics": ["exact_match"]}, "exact_match"), (COMPOSITE, "composite")])
+@pytest.mark.parametrize(
+    ("settings", "name"), [({"metrics": ["exact_match"]}, "exact_match"), (COMPOSITE, "composite")]
+)
 def test_the_interval_of_a_difference_ends_where_a_difference_can(make, settings, name):
     # Both scores are in [0, 1]. The t interval of the differences 1, 1, 0 would end at 2/3 + 4.303 / 3 = 2.1.
     good = [{"id": key, "references": ["red"], "generated_answer": "red"} for key in "abc"]

@@ -41,6 +41,12 @@ def test_the_fixture_has_as_many_images_as_were_measured():
     assert len(FIXTURE.candidates) == RESULTS["fixture"]["images"] > 200
 
 
+def test_every_row_is_one_that_its_runner_returns():
+    environments, caption_rows = import_module("bench.peers.environments"), import_module("bench.peers.caption_rows")
+    runners = {peer.name: peer.runner.read_text(encoding="utf-8") for peer in environments.PEERS}
+    assert [row.name for row in caption_rows.ROWS if f'"{row.name}"' not in runners[row.peer]] == []
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_our_captions_with_one_change_give_the_figures_of_the_peer(name):
     row = ROWS[name]

@@ -21,7 +21,7 @@ def captions(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     dump(table, "model_COCO_VAL.xlsx")
     scores = ImageCaptionDataset.evaluate("model_COCO_VAL.xlsx")
     named = {f"BLEU-{number}": value / 100 for number, value in enumerate(scores["Bleu"], 1)}
-    return {"VLMEvalKit": {**named, "ROUGE-L": scores["ROUGE_L"] / 100, "CIDEr": scores["CIDEr"] / 100}}
+    return {"VLMEvalKit (`ms-vlmeval`)": {**named, "ROUGE-L": scores["ROUGE_L"] / 100, "CIDEr": scores["CIDEr"] / 100}}
 
 
 def answers(data: dict[str, Any]) -> dict[str, dict[str, list[Any]]]:
