@@ -7,6 +7,7 @@ their size in the last digits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import gcd
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MIN_FILLED = 0.75  # of a padded row
-MAX_THREADS = 8  # each holds the arrays of one batch
-MIN_ROWS = 2  # onnxruntime uses a different kernel for a single row, which changes the last digits
+MIN_ROWS = 2  # of a matrix: onnxruntime multiplies a single row with another kernel, which changes the last digits
+_BLOCK = 12  # rows of a matrix that onnxruntime multiplies at a time with AVX-512
 
 
 def run_in_parallel(work: Callable[[T], None], batches: Iterable[T]) -> None:
-    """Run the batches in parallel, each on a single thread.
+    """Run the batches in parallel, each on a single thread, with one thread per core.
 
     Several threads per batch would split its sums differently for each thread count and change the last digits.
     """
@@ -29,29 +30,43 @@ def run_in_parallel(work: Callable[[T], None], batches: Iterable[T]) -> None:
 
     from multimodal_eval.core.machine import cores
 
-    with ThreadPoolExecutor(min(cores(), MAX_THREADS)) as pool:
-        list(pool.map(work, batches))
+    jobs = list(batches)
+    threads = min(cores(), len(jobs))
+    if threads < 2:
+        for job in jobs:
+            work(job)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, jobs))
 
 
 def equal_lengths(
-    sequences: Sequence[Sequence[int]], *, tokens: int, min_rows: int = MIN_ROWS
+    sequences: Sequence[Sequence[int]], *, tokens: int, min_rows: int = 1, min_tokens: int = 1
 ) -> Iterator[tuple[list[int], list[Sequence[int]]]]:
     """Yield batches of about `tokens` tokens: positions and rows, all rows of the same length.
 
-    The first row is repeated until a batch has `min_rows` rows, so there may be more rows than positions.
+    The first row is repeated until a batch has `min_rows` rows and `min_tokens` tokens, so there may be more rows than
+    positions.
     """
     order = sorted(range(len(sequences)), key=lambda position: len(sequences[position]))
     start = 0
     while start < len(order):
         length = len(sequences[order[start]])
-        max_rows = max(min_rows, tokens // max(1, length))
+        needed = max(min_rows, -(-min_tokens // max(1, length)))
+        max_rows = max(needed, _whole_blocks(tokens // max(1, length), length))
         end = start
         while end < len(order) and end - start < max_rows and len(sequences[order[end]]) == length:
             end += 1
         positions = order[start:end]
         rows = [sequences[position] for position in positions]
-        yield positions, rows + rows[:1] * (min_rows - len(rows))
+        yield positions, rows + rows[:1] * (needed - len(rows))
         start = end
+
+
+def _whole_blocks(rows: int, length: int) -> int:
+    """At most as many rows, whose tokens fill whole blocks of a matrix product if they can."""
+    step = _BLOCK // gcd(_BLOCK, length)
+    return rows - rows % step if rows >= step else rows
 
 
 def by_tokens(lengths: Sequence[int] | NDArray[np.int64], *, tokens: int, padded: bool = False) -> Iterator[list[int]]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
 
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
+from multimodal_eval.models.clip import encoder as encoder_module
 from multimodal_eval.models.clip import graphs as clip_graphs
 from multimodal_eval.models.clip.encoder import OnnxClip
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.encoders import check_image_text_encoder, image_text_encoder_label, open_image_text_encoder
+from multimodal_eval.models.formats.onnx_graph import open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.source import find_model
 from tests.golden.clip.images import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, golden_image
@@ -58,7 +61,10 @@ def test_half_precision_weights_are_read(tmp_path):
     np.testing.assert_allclose(vectors, GOLDEN["tiny-clip"]["images"], atol=5e-3)
 
 
-def test_a_vector_does_not_depend_on_its_batch(folder):
+@pytest.mark.parametrize("prepack", [True, False], ids=["prepacked", "mapped"])
+def test_a_vector_does_not_depend_on_its_batch(folder, prepack, monkeypatch):
+    """onnxruntime multiplies a single row with another kernel if the weights are not prepacked."""
+    monkeypatch.setattr(encoder_module, "open_session", partial(open_session, prepack=prepack))
     encoder = OnnxClip(find_model(str(folder)))
     together = encoder.encode_images(golden_images())
     alone = [encoder.encode_images([image])[0] for image in golden_images()]

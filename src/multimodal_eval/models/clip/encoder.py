@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.machine import cores
-from multimodal_eval.models.batching import MAX_THREADS, MIN_ROWS, equal_lengths, run_in_parallel
+from multimodal_eval.models.batching import MIN_ROWS, equal_lengths, run_in_parallel
 from multimodal_eval.models.clip.graphs import ClipConfig, text_graph, vision_graph
 from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
 from multimodal_eval.models.clip.pixels import HandOver
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
     Pixels = NDArray[np.uint8]
 
-TOKENS_PER_BATCH = 1024
+TOKENS_PER_BATCH = 256  # the states of a batch stay in the cache of a core
 IMAGES_PER_BATCH = 4  # each batch runs on one thread
 MIN_BATCHES = 4  # in a group of images that are opened together
 _EXPORTED_OUTPUTS = {"text": ("text_embeds", "pooler_output"), "vision": ("image_embeds", "pooler_output")}
@@ -101,9 +101,9 @@ class OnnxClip:
         else:
             exports = _exports(model)
             assert exports is not None
-            self.text_tower = _Tower(open_exported(_verified(model, exports["text"]), 1), _EXPORTED_OUTPUTS["text"])
-            self.vision_tower = _Tower(
-                open_exported(_verified(model, exports["vision"]), 1), _EXPORTED_OUTPUTS["vision"]
+            self.text_tower, self.vision_tower = (
+                _Tower(open_exported(_verified(model, exports[tower]), 1), _EXPORTED_OUTPUTS[tower], MIN_ROWS)
+                for tower in ("text", "vision")
             )
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
@@ -117,14 +117,13 @@ class OnnxClip:
             positions, rows = job
             length = len(rows[0])
             pooled = [number * length + self.texts.pooled_position(row) for number, row in enumerate(rows)]
-            array = np.array(rows, np.int64)
-            out = self.text_tower(
-                ids=array, input_ids=array, pooled=np.array(pooled, np.int64), attention_mask=np.ones_like(array)
-            )
-            for position, row in zip(positions, out, strict=False):  # a single row is repeated
+            array, places = np.array(rows, np.int64), np.array([*pooled, pooled[0]], np.int64)
+            out = self.text_tower(ids=array, input_ids=array, pooled=places, attention_mask=np.ones_like(array))
+            for position, row in zip(positions, out, strict=False):  # the first row comes again
                 vectors[position] = row
 
-        run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH))
+        min_rows = self.text_tower.min_rows
+        run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH, min_rows=min_rows, min_tokens=MIN_ROWS))
         return np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
 
     def encode_images(self, images: Sequence[LazyImage]) -> Vectors:
@@ -135,12 +134,12 @@ class OnnxClip:
 
         def run(job: list[tuple[int, Pixels]]) -> None:
             arrays = [self.preprocess.normalised(pixels) for _, pixels in job]
-            pixels = np.stack(arrays + arrays[:1] * (MIN_ROWS - len(arrays)))
+            pixels = np.stack(arrays + arrays[:1] * (self.vision_tower.min_rows - len(arrays)))
             out = self.vision_tower(pixels=pixels, pixel_values=pixels)
             vectors.update({position: row for (position, _), row in zip(job, out, strict=False)})
 
         is_prepared = all(image.received is not None for image in images)
-        group_size = len(images) if is_prepared else IMAGES_PER_BATCH * min(max(cores(), MIN_BATCHES), MAX_THREADS)
+        group_size = len(images) if is_prepared else IMAGES_PER_BATCH * max(cores(), MIN_BATCHES)
         for positions, arrays in open_in_groups(images, self.hand_over, group_size=group_size or 1):
             ready = list(zip(positions, arrays, strict=True))
             starts = range(0, len(ready), IMAGES_PER_BATCH)
@@ -158,10 +157,13 @@ class OnnxClip:
 
 
 class _Tower:
-    """An onnxruntime session that takes its inputs by name and returns unit vectors."""
+    """An onnxruntime session that takes its inputs by name and returns unit vectors.
 
-    def __init__(self, session: Any, outputs: tuple[str, ...] = ("embeddings",)) -> None:
-        self.session = session
+    Our graphs compute a single input as they compute many. Exported files need `min_rows` for that.
+    """
+
+    def __init__(self, session: Any, outputs: tuple[str, ...] = ("embeddings",), min_rows: int = 1) -> None:
+        self.session, self.min_rows = session, min_rows
         self.inputs = {entry.name for entry in session.get_inputs()}
         available = [entry.name for entry in session.get_outputs()]
         output = next((name for name in outputs if name in available), None)

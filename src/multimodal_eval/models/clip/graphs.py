@@ -126,7 +126,10 @@ _ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 
 
 def text_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
-    """Inputs: `ids` (texts, length), and `pooled` (texts), the index of each text's pooled token in the flat list."""
+    """Inputs: `ids` (texts, length), and `pooled`, the index of each text's pooled token in the flat list.
+
+    `pooled` must have two entries or more, so that a single text is projected like one of many.
+    """
     tower, clip = config.text, config.is_clip
     graph = Graph(weights)
     shape = graph.op("Shape", "ids")
@@ -140,11 +143,11 @@ def text_graph(weights: SafetensorsFile, config: ClipConfig) -> bytes:
     x = graph.layer_norm(x, "text_model.final_layer_norm", tower.layer_norm_eps)
     x = graph.linear(x, "text_projection", bias=False) if clip else graph.linear(x, "text_model.head")
     inputs: dict[str, tuple[str, list[int | str]]] = {"ids": ("INT64", ["texts", "length"])}
-    return graph.model({**inputs, "pooled": ("INT64", ["texts"])}, {"embeddings": x})
+    return graph.model({**inputs, "pooled": ("INT64", ["vectors"])}, {"embeddings": x})
 
 
 def vision_graph(weights: SafetensorsFile, config: ClipConfig, *, int8: bool = False) -> bytes:
-    """Input: `pixels` (images, 3, size, size)."""
+    """Input: `pixels` (images, 3, size, size). Output: `embeddings` (images + 1, width); the first one comes again."""
     tower, clip = config.vision, config.is_clip
     graph = Graph(weights, int8=int8)
     width, patch, epsilon = tower.hidden_size, tower.patch_size, tower.layer_norm_eps
@@ -166,7 +169,8 @@ def vision_graph(weights: SafetensorsFile, config: ClipConfig, *, int8: bool = F
     x = _layers(graph, x, "vision_model.encoder", tower, folded, causal=False)
     if clip:
         x = graph.op("Gather", graph.op("Reshape", x, folded), graph.integers(0), axis=1)
-        x = graph.layer_norm(graph.op("Reshape", x, graph.integers(-1, width)), "vision_model.post_layernorm", epsilon)
+        x = graph.with_first_again(graph.op("Reshape", x, graph.integers(-1, width)))
+        x = graph.layer_norm(x, "vision_model.post_layernorm", epsilon)
         x = graph.linear(x, "visual_projection", bias=False)
     else:
         x = graph.layer_norm(x, "vision_model.post_layernorm", epsilon)
@@ -212,7 +216,8 @@ def _attention_pooling(graph: Graph, x: str, tower: VisionTower, folded: str, co
     keys, values = (graph.op("Reshape", tensor, folded) for tensor in (k, v))
     heads = tower.num_attention_heads
     mixed = graph.op("MultiHeadAttention", query, keys, values, domain=CONTRIB, num_heads=heads)
-    x = graph.linear(graph.op("Reshape", mixed, graph.integers(-1, width)), f"{head}.attention.out_proj")
+    x = graph.with_first_again(graph.op("Reshape", mixed, graph.integers(-1, width)))
+    x = graph.linear(x, f"{head}.attention.out_proj")
     return graph.op("Add", x, _feed_forward(graph, x, f"{head}.layernorm", f"{head}.mlp", tower))
 
 

@@ -108,7 +108,7 @@ class TorchClip:
         its rows are padded, and a part of a run is one batch instead of one for every length.
         """
         if not self.towers.ignores_padding:
-            for positions, rows in equal_lengths(ids, tokens=TOKENS_PER_BATCH, min_rows=1):
+            for positions, rows in equal_lengths(ids, tokens=TOKENS_PER_BATCH):
                 yield positions, [list(row) for row in rows]
             return
         order = sorted(range(len(ids)), key=lambda position: -len(ids[position]))

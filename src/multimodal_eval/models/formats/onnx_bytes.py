@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ELEMENT_TYPES", "Attribute", "external_tensor", "model", "node", "tensor", "value_info"]
+__all__ = ["ELEMENT_TYPES", "Attribute", "external_tensor", "graph", "model", "node", "tensor", "value_info"]
 
-Attribute = int | float | str | Sequence[int]
+Attribute = int | float | str | bytes | Sequence[int]  # bytes: a graph, such as the body of a loop
 
 # TensorProto.DataType, by its name.
 ELEMENT_TYPES = {
@@ -40,7 +40,7 @@ _OF_NUMPY = {
     "float64": "DOUBLE",
 }
 _VARINT, _BYTES, _FIXED32 = 0, 2, 5  # wire types
-_FLOAT, _INT, _STRING, _INTS = 1, 2, 3, 7  # AttributeProto.AttributeType
+_FLOAT, _INT, _STRING, _GRAPH, _INTS = 1, 2, 3, 5, 7  # AttributeProto.AttributeType
 _EXTERNAL = 1  # TensorProto.DataLocation
 
 
@@ -61,6 +61,8 @@ def _attribute(name: str, value: Attribute) -> bytes:
         return _text(1, name) + _key(2, _FIXED32) + struct.pack("<f", value) + _integer(20, _FLOAT)
     if isinstance(value, str):
         return _text(1, name) + _text(4, value) + _integer(20, _STRING)
+    if isinstance(value, bytes):
+        return _text(1, name) + _bytes(6, value) + _integer(20, _GRAPH)
     return b"".join([_text(1, name), *_integers(8, value), _integer(20, _INTS)])
 
 
@@ -88,6 +90,14 @@ def value_info(name: str, kind: str, shape: Sequence[int | str] | None) -> bytes
     return _text(1, name) + _bytes(2, _bytes(1, array_type))
 
 
+def graph(
+    name: str, nodes: Sequence[bytes], initializers: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes]
+) -> bytes:
+    """A graph (GraphProto). That of a loop's body may use every name of the graph around it."""
+    parts = ((1, nodes), (2, [name.encode()]), (5, initializers), (11, inputs), (12, outputs))
+    return b"".join(_bytes(field, part) for field, group in parts for part in group)
+
+
 def model(
     name: str,
     nodes: Sequence[bytes],
@@ -99,10 +109,9 @@ def model(
     ir_version: int,
 ) -> bytes:
     """A whole model (ModelProto) of one graph. `opsets` maps domains to versions."""
-    parts = ((1, nodes), (2, [name.encode()]), (5, initializers), (11, inputs), (12, outputs))
-    graph = b"".join(_bytes(field, part) for field, group in parts for part in group)
+    whole = graph(name, nodes, initializers, inputs, outputs)
     imported = (_bytes(8, _text(1, domain) + _integer(2, version)) for domain, version in opsets.items())
-    return b"".join([_integer(1, ir_version), _bytes(7, graph), *imported])
+    return b"".join([_integer(1, ir_version), _bytes(7, whole), *imported])
 
 
 def _key(field: int, wire_type: int) -> bytes:

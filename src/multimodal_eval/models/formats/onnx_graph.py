@@ -5,6 +5,7 @@ The weights are not converted: the graph refers to the file and the offset of ea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,11 +92,39 @@ class Graph:
         terms = (x, self.weight(f"{prefix}.weight"), self.weight(f"{prefix}.bias"))
         return self.op("LayerNormalization", *terms, axis=-1, epsilon=epsilon)
 
+    def with_first_again(self, x: str) -> str:
+        """The rows of x, and the first one once more: operators compute a single row in another order of sums."""
+        first = self.op("Slice", x, self.integers(0), self.integers(1), self.integers(0))
+        return self.op("Concat", x, first, axis=0)
+
+    def for_each_group(
+        self, groups: str, tokens: Sequence[str], width: int, compute: Callable[[list[str]], str]
+    ) -> str:
+        """Compute groups of texts of one length, one after the other, and join the rows of the results.
+
+        `groups` has the first token, the end, the number of texts and their length of each group. `tokens` are flat,
+        (tokens, width); `compute` gets them as (texts, length, width) and returns rows of the same width.
+        """
+        outer, self._nodes = self._nodes, []
+        number, going, joined = (self._name() for _ in range(3))
+        bounds = self.op("Gather", groups, number, axis=0)
+        start, end, shape = self.ops("Split", 3, bounds, self.integers(1, 1, 2), axis=0)
+        shape = self.op("Concat", shape, self.integers(width), axis=0)
+        parts = [self.op("Reshape", self.op("Slice", each, start, end, self.integers(0)), shape) for each in tokens]
+        together = self.op("Concat", joined, compute(parts), axis=0)
+        still = self.op("Identity", going)
+        scalars = [onnx_bytes.value_info(number, "INT64", []), onnx_bytes.value_info(going, "BOOL", [])]
+        rows = [onnx_bytes.value_info(name, "FLOAT", ["rows", width]) for name in (joined, together)]
+        outputs = [onnx_bytes.value_info(still, "BOOL", []), rows[1]]
+        body = onnx_bytes.graph("group", self._nodes, [], [*scalars, rows[0]], outputs)
+        self._nodes = outer
+        count = self.op("Gather", self.op("Shape", groups), self.constant(np.array(0, np.int64)))
+        return self.op("Loop", count, "", self.constant(np.empty((0, width), np.float32)), body=body)
+
     def attention(self, q: str, k: str, v: str, shape: str, heads: int, **attributes: Any) -> str:
         """Multi-head attention of flat (rows * length, width) inputs, reshaped by `shape` to (rows, length, width)."""
         folded = [self.op("Reshape", x, shape) for x in (q, k, v)]
-        mixed = self.op("MultiHeadAttention", *folded, domain=CONTRIB, num_heads=heads, **attributes)
-        return mixed
+        return self.op("MultiHeadAttention", *folded, domain=CONTRIB, num_heads=heads, **attributes)
 
     def model(self, inputs: dict[str, tuple[str, list[int | str]]], outputs: dict[str, str]) -> bytes:
         """The finished model. `inputs` maps names to (element type, shape), `outputs` maps names to inner names."""

@@ -126,7 +126,7 @@ class CausalLlama:
             for position, values in zip(positions, computed, strict=True):
                 scores[position] = values
 
-        run_in_parallel(run, equal_lengths(rows, tokens=TOKENS_PER_BATCH, min_rows=1))
+        run_in_parallel(run, equal_lengths(rows, tokens=TOKENS_PER_BATCH))
         return scores
 
     def _batch(self, ids: NDArray[np.int64], firsts: list[int]) -> list[Floats]:

@@ -1,8 +1,9 @@
 """Sentence-BERT models run by onnxruntime: the default encoder, all-MiniLM-L6-v2.
 
-Vectors equal those of sentence-transformers within 1e-6. Texts are batched by their exact length, without padding, so
-that a text has the same vector to the last bit in any batch. `int8` quantises weights and activations (dynamic
-quantisation). It is faster and less exact, and a vector depends slightly on the other texts of the batch.
+Vectors equal those of sentence-transformers within 1e-6. The tokens of a batch are one list without padding, and only
+attention goes by texts, so that a text has the same vector to the last bit in any batch. `int8` quantises weights and
+activations (dynamic quantisation). It is faster and less exact, and a vector depends slightly on the other texts of the
+batch.
 
 References:
     Devlin et al. (2019). BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding. NAACL.
@@ -13,15 +14,16 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.batching import equal_lengths, run_in_parallel
-from multimodal_eval.models.formats.onnx_graph import Graph, open_session
+from multimodal_eval.models.batching import MIN_ROWS, by_tokens, run_in_parallel
+from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
+from multimodal_eval.models.packing import Rows, places
 from multimodal_eval.models.runtime import check_runtime
 from multimodal_eval.models.source import CONFIG, Model
 from multimodal_eval.models.tokenizer_file import open_tokenizer
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_TOKENS = 256  # that sentence-transformers reads with this family, unless the model says otherwise
-TOKENS_PER_BATCH = 512
+TOKENS_PER_BATCH = 252  # 21 times the 12 rows that onnxruntime multiplies at a time; they stay in a core's cache
+MIN_TOKENS_PER_BATCH = 48  # if there are few texts for many cores
 _MODULES = "modules.json"
 
 
@@ -139,11 +142,11 @@ class SentenceBert:
         ids = self.texts.ids(texts)
         vectors = np.empty((len(ids), self.width), np.float32)
 
-        def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
-            positions, rows = job
-            vectors[positions] = self.session.run(None, {"ids": np.array(rows, np.int64)})[0][: len(positions)]
+        def run(positions: list[int]) -> None:
+            inputs = graph_inputs([ids[position] for position in positions])
+            vectors[positions] = self.session.run(None, inputs)[0][: len(positions)]
 
-        run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH))
+        run_in_parallel(run, batches(ids))
         return vectors
 
 
@@ -158,35 +161,82 @@ def _max_tokens(model: Model, config: BertConfig) -> int:
     return min(limit or MAX_TOKENS, config.max_position_embeddings)
 
 
-def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) -> bytes:
-    """Input: `ids` (texts, length). Output: `embeddings` (texts, width), L2-normalised means over all tokens.
+def batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """The positions of the rows of each batch, the longest rows first."""
+    from multimodal_eval.core.machine import cores
 
-    All texts of a batch have the same number of tokens, so there is no padding and no mask.
+    lengths = [len(row) for row in rows]
+    share = max(MIN_TOKENS_PER_BATCH, -(-sum(lengths) // cores()))
+    return by_tokens(lengths, tokens=min(TOKENS_PER_BATCH, share))
+
+
+def graph_inputs(rows: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
+    """The inputs of the graphs, for rows of which those of the same length are neighbours.
+
+    Before attention, a token depends only on its word piece and its place in the text. Captions share many of these
+    pairs, such as "a" at the start, so the graph computes each pair once: `pieces` and `places` are the distinct pairs,
+    and `tokens` has the number of the pair of each token. `groups` has the first token, the end, the number of texts
+    and the length of each group of equally long texts. A single token comes twice, as a second text.
+    """
+    import numpy as np
+
+    batch = Rows.of(rows if len(rows) > 1 or len(rows[0]) > 1 else [*rows, *rows])
+    lengths, longest = batch.lengths, max(1, int(batch.lengths.max()))
+    pairs, numbers = np.unique(batch.flat * np.int64(longest) + places(lengths), return_inverse=True)
+    if len(pairs) == 1:
+        pairs = np.repeat(pairs, MIN_ROWS)
+    pieces, spots = np.divmod(pairs, longest)
+    starts = np.flatnonzero(np.diff(lengths, prepend=-1))
+    counts, first = np.diff(starts, append=len(lengths)), np.cumsum(lengths) - lengths
+    groups = np.stack([first[starts], first[starts] + counts * lengths[starts], counts, lengths[starts]], 1)
+    return {"pieces": pieces, "places": spots, "tokens": numbers, "groups": groups}
+
+
+_INPUTS: dict[str, tuple[str, list[int | str]]] = {
+    "pieces": ("INT64", ["pairs"]),
+    "places": ("INT64", ["pairs"]),
+    "tokens": ("INT64", ["tokens"]),
+    "groups": ("INT64", ["groups", 4]),
+}
+
+
+def _sentence_bert(weights: SafetensorsFile, config: BertConfig, *, int8: bool) -> bytes:
+    """Inputs: `graph_inputs`. Output: `embeddings` (texts + 1, width), L2-normalised means over all tokens.
+
+    The last row is the first one again.
     """
     graph = Graph(weights, int8=int8)
-    x = _hidden_states(graph, config, config.num_hidden_layers)
-    pooled = graph.op("ReduceMean", x, graph.integers(1), keepdims=0)
+
+    def means(states: list[str]) -> str:
+        pooled = graph.op("ReduceMean", graph.with_first_again(states[0]), graph.integers(1), keepdims=0)
+        return graph.op("Slice", pooled, graph.integers(0), graph.integers(-1), graph.integers(0))
+
+    states = _hidden_states(graph, config, config.num_hidden_layers)
+    pooled = graph.with_first_again(graph.for_each_group("groups", [states], config.hidden_size, means))
     norm = graph.op("ReduceL2", pooled, graph.integers(1), keepdims=1)
-    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"embeddings": graph.op("Div", pooled, norm)})
+    return graph.model(_INPUTS, {"embeddings": graph.op("Div", pooled, norm)})
 
 
 def token_graph(weights: SafetensorsFile, config: BertConfig, layers: int, *, int8: bool) -> bytes:
-    """Input: `ids` (texts, length). Output: `states` (texts, length, width) after the first `layers` layers."""
+    """Inputs: `graph_inputs`. Output: `states` (tokens, width) after the first `layers` layers."""
     graph = Graph(weights, int8=int8)
-    states = _hidden_states(graph, config, layers)
-    return graph.model({"ids": ("INT64", ["texts", "length"])}, {"states": states})
+    return graph.model(_INPUTS, {"states": _hidden_states(graph, config, layers)})
 
 
 def _hidden_states(graph: Graph, config: BertConfig, layers: int) -> str:
-    """The vectors of the tokens of `ids` after some layers; after 0 layers, the embeddings."""
+    """The vectors of the tokens after some layers, (tokens, width); after 0 layers, the embeddings.
+
+    All tokens of a batch are one list. Only attention goes by groups of texts of the same length, without padding and
+    without a mask.
+    """
     width, heads, epsilon = config.hidden_size, config.num_attention_heads, config.layer_norm_eps
-    shape = graph.op("Shape", "ids")
-    length = graph.op("Slice", shape, graph.integers(1), graph.integers(2))
-    folded = graph.op("Concat", shape, graph.integers(width), axis=0)
-    words = graph.op("Gather", graph.weight("embeddings.word_embeddings.weight"), "ids")
-    positions = graph.op(
-        "Slice", graph.weight("embeddings.position_embeddings.weight"), graph.integers(0), length, graph.integers(0)
-    )
+
+    def attention(parts: list[str]) -> str:
+        mixed = graph.op("MultiHeadAttention", *parts, domain=CONTRIB, num_heads=heads)
+        return graph.op("Reshape", mixed, graph.integers(-1, width))
+
+    words = graph.op("Gather", graph.weight("embeddings.word_embeddings.weight"), "pieces")
+    positions = graph.op("Gather", graph.weight("embeddings.position_embeddings.weight"), "places")
     first_type = graph.op(
         "Slice",
         graph.weight("embeddings.token_type_embeddings.weight"),
@@ -196,14 +246,15 @@ def _hidden_states(graph: Graph, config: BertConfig, layers: int) -> str:
     )
     x = graph.op("Add", words, graph.op("Add", positions, first_type))
     x = graph.layer_norm(x, "embeddings.LayerNorm", epsilon)
-    x = graph.op("Reshape", x, graph.integers(-1, width))
     for number in range(layers):
         layer = f"encoder.layer.{number}"
         q, k, v = (graph.linear(x, f"{layer}.attention.self.{part}") for part in ("query", "key", "value"))
-        mixed = graph.op("Reshape", graph.attention(q, k, v, folded, heads), graph.integers(-1, width))
+        if number == 0:  # until here there is one row per pair, from here on one per token
+            x, q, k, v = (graph.op("Gather", pairs, "tokens") for pairs in (x, q, k, v))
+        mixed = graph.for_each_group("groups", (q, k, v), width, attention)
         x = graph.op("Add", x, graph.linear(mixed, f"{layer}.attention.output.dense"))
         x = graph.layer_norm(x, f"{layer}.attention.output.LayerNorm", epsilon)
         inner = graph.op("Gelu", graph.linear(x, f"{layer}.intermediate.dense"))
         x = graph.op("Add", x, graph.linear(inner, f"{layer}.output.dense"))
         x = graph.layer_norm(x, f"{layer}.output.LayerNorm", epsilon)
-    return graph.op("Reshape", x, folded)
+    return x if layers else graph.op("Gather", x, "tokens")

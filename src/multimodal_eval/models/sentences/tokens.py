@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.models.batching import equal_lengths, run_in_parallel
+from multimodal_eval.models.batching import run_in_parallel
 from multimodal_eval.models.encoders import TextTokens
 from multimodal_eval.models.formats.onnx_graph import open_session
 from multimodal_eval.models.sentences import navec
-from multimodal_eval.models.sentences.bert import TOKENS_PER_BATCH, BertConfig, token_graph
+from multimodal_eval.models.sentences.bert import BertConfig, batches, graph_inputs, token_graph
 from multimodal_eval.models.source import CONFIG, Model
 from multimodal_eval.models.tokenizer_file import open_tokenizer
 
@@ -77,7 +77,7 @@ def unit_rows(vectors: Vectors) -> Vectors:
 
 
 class BertTokens:
-    """A BERT run by onnxruntime. Texts are batched by their exact length, so that no vector depends on its batch."""
+    """A BERT run by onnxruntime. There is no padding, so that no vector depends on its batch."""
 
     skips_unknown = False  # an unknown word is the token [UNK]
 
@@ -102,13 +102,13 @@ class BertTokens:
         ids = [encoding.ids for encoding in encodings]
         vectors: list[Vectors] = [np.empty((0, self.width), np.float32)] * len(ids)
 
-        def run(job: tuple[list[int], list[Sequence[int]]]) -> None:
-            positions, rows = job
-            states = unit_rows(session.run(None, {"ids": np.array(rows, np.int64)})[0])
-            for position, state in zip(positions, states, strict=False):  # a lone row is repeated
-                vectors[position] = state
+        def run(positions: list[int]) -> None:
+            rows = [ids[position] for position in positions]
+            states, start = unit_rows(session.run(None, graph_inputs(rows))[0]), 0
+            for position, row in zip(positions, rows, strict=True):
+                vectors[position], start = states[start : start + len(row)], start + len(row)
 
-        run_in_parallel(run, equal_lengths(ids, tokens=TOKENS_PER_BATCH))
+        run_in_parallel(run, batches(ids))
         return [
             TextTokens(encoding.ids, rows, bool(encoding.overflowing))
             for encoding, rows in zip(encodings, vectors, strict=True)
