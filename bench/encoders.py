@@ -1,6 +1,7 @@
 """The default sentence encoder compared with sentence-transformers: vectors, correlation with people, speed.
 
-    python bench/encoders.py PAIRS [--only agreement,speed,start]
+    python bench/encoders.py PAIRS [--only agreement,speed,growth,start] [--rounds N] [--texts N]
+    taskset -c 0 python bench/encoders.py PAIRS --only speed        # one core, one thread for each
 
 Needs sentence-transformers, and `mmeval fetch all-minilm-l6-v2` before. PAIRS: a JSON file, gzipped or not, with a list
 of [text, text, human relatedness], such as SICK's test set.
@@ -8,9 +9,13 @@ of [text, text, human relatedness], such as SICK's test set.
 Agreement is that of every number format with people on the pairs, with float32, and with the recorded vectors of
 sentence-transformers that the tests use (tests/golden/sentences.json.gz).
 
-Speed is measured in turns, in one process, with our cache off: on all texts (ours encodes a repeated text once), on the
-distinct texts alone, and on texts of mixed length. Start-up is measured in separate processes: the time to the first
-score, and the memory.
+Speed is measured in turns, in one process, with our cache off and as many threads as cores for each: on all texts (ours
+encodes a repeated text once), on the distinct texts alone, and on texts of mixed length. sentence-transformers gets its
+best batch size. A ratio is the median over the rounds of the ratio within a round, of the time and of the processor
+time, which other programs on the machine change less. `--texts` takes fewer texts.
+
+Growth is the time and the peak memory for some distinct texts and for ten times as many, each in a process of its own.
+Start-up is measured in separate processes too: the time to the first score, and the memory.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ os.environ["MMEVAL_CACHE"] = "off"
 import numpy as np
 from scipy.stats import pearsonr, spearmanr
 
+from multimodal_eval.core.machine import cores
 from multimodal_eval.models.sentences.by_name import find
 from multimodal_eval.models.source import find_model
 
@@ -41,13 +47,34 @@ PAIR = ("A dog runs along the beach.", "A brown dog is running on the shore.")
 Encode = Callable[[Sequence[str]], Any]
 
 
-def peer() -> Encode:
+BATCH_SIZES = (8, 16, 32, 64, 128)
+
+
+def peer(size: int = 32) -> Encode:
     from sentence_transformers import SentenceTransformer, models
 
     words = models.Transformer(str(find_model(NAME).folder), max_seq_length=256)
     pooling = models.Pooling(words.get_embedding_dimension(), pooling_mode="mean")
     model = SentenceTransformer(modules=[words, pooling, models.Normalize()], device="cpu")
-    return lambda texts: model.encode(list(texts), batch_size=32, show_progress_bar=False)
+    return lambda texts: model.encode(list(texts), batch_size=size, show_progress_bar=False)
+
+
+def best_peer(texts: list[str], rounds: int = 3) -> tuple[int, Encode]:
+    """The batch size that takes the least processor time, and sentence-transformers with it."""
+    peers = {size: peer(size) for size in BATCH_SIZES}
+    taken: dict[int, list[float]] = {size: [] for size in peers}
+    for _ in range(rounds):
+        for size, encode in peers.items():
+            taken[size].append(measured(encode, texts)[1])
+    size = min(peers, key=lambda size: statistics.median(taken[size]))
+    return size, peers[size]
+
+
+def measured(encode: Encode, texts: Sequence[str]) -> tuple[float, float]:
+    """Seconds, and seconds of the processor."""
+    start, used = time.perf_counter(), time.process_time()
+    encode(texts)
+    return time.perf_counter() - start, time.process_time() - used
 
 
 def ours(name: str = NAME) -> Encode:
@@ -60,6 +87,10 @@ def read_pairs(path: str) -> list[tuple[str, str, float]]:
     return [(left, right, float(score)) for left, right, score in json.loads(content)]
 
 
+def distinct_texts(pairs: list[tuple[str, str, float]]) -> list[str]:
+    return list(dict.fromkeys(text for left, right, _ in pairs for text in (left, right)))
+
+
 def recorded() -> dict[str, Any]:
     """The golden vectors of sentence-transformers."""
     path = Path(__file__).parents[1] / "tests" / "golden" / "sentences.json.gz"
@@ -69,7 +100,7 @@ def recorded() -> dict[str, Any]:
 
 def show_agreement(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode]) -> None:
     human, golden = [score for _, _, score in pairs], recorded()
-    distinct = list(dict.fromkeys(text for left, right, _ in pairs for text in (left, right)))
+    distinct = distinct_texts(pairs)
     place = {text: number for number, text in enumerate(distinct)}
     left, right = ([place[pair[0]] for pair in pairs], [place[pair[1]] for pair in pairs])
     exact = None
@@ -88,30 +119,60 @@ def show_agreement(pairs: list[tuple[str, str, float]], contestants: dict[str, E
 
 
 def race(title: str, texts: list[str], contestants: dict[str, Encode], rounds: int) -> None:
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    size, contestants["sentence-transformers"] = best_peer(texts[:: max(1, len(texts) // 200)])
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, encode in contestants.items():
-            start = time.perf_counter()
-            encode(texts)
-            seconds[name].append(time.perf_counter() - start)
-    base = statistics.median(seconds["sentence-transformers"])
-    print(f"\n{title}: {len(texts):,} texts, {len(set(texts)):,} distinct, median of {rounds} rounds in turn")
-    for name, times in seconds.items():
-        middle = statistics.median(times)
-        print(f"  {name:24} {len(texts) / middle:8.0f} texts/s   {base / middle:5.2f}x")
+            taken[name].append(measured(encode, texts))
+    base = taken["sentence-transformers"]
+    print(
+        f"\n{title}: {len(texts):,} texts, {len(set(texts)):,} distinct, {rounds} rounds in turn, peer in batches of"
+        f" {size}, {cores()} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    for name, times in taken.items():
+        seconds, used = (statistics.median(column) for column in zip(*times, strict=True))
+        faster, cheaper = (
+            statistics.median(theirs[column] / mine[column] for theirs, mine in zip(base, times, strict=True))
+            for column in (0, 1)
+        )
+        print(
+            f"  {name:24} {len(texts) / seconds:7.0f} texts/s {faster:6.2f}x"
+            f"   {len(texts) / used:7.0f} texts per second of processor {cheaper:6.2f}x",
+            flush=True,
+        )
 
 
 def mixed_lengths(pairs: list[tuple[str, str, float]]) -> list[str]:
     """Texts of one to six consecutive sentences."""
-    texts = list(dict.fromkeys(text for left, right, _ in pairs for text in (left, right)))
+    texts = distinct_texts(pairs)
     return [" ".join(texts[start : start + 1 + start % 6]) for start in range(0, 1500)]
 
 
-def start(which: str) -> None:
-    """In a separate process: score one pair, then print the cosine and the peak memory."""
+def start(which: str, texts: Sequence[str]) -> None:
+    """In a separate process: score one pair, encode texts, then print the cosine, the seconds and the peak memory."""
     encode = ours() if which == "ours" else peer()
     left, right = encode(PAIR)
-    print(json.dumps([float(left @ right), peak_memory()]))
+    seconds, used = measured(encode, texts) if texts else (0.0, 0.0)
+    print(json.dumps([float(left @ right), seconds, used, peak_memory()]))
+
+
+def started(which: str, *arguments: str) -> tuple[float, float, float, float]:
+    command = [sys.executable, __file__, *arguments, "--start", which]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    cosine, seconds, used, memory = json.loads(done.stdout.splitlines()[-1])
+    return cosine, seconds, used, memory
+
+
+def show_growth(path: str, count: int) -> None:
+    print("\ndistinct texts, and ten times as many, each in a separate process")
+    for which in ("ours", "sentence-transformers"):
+        few, many = (started(which, path, "--texts", str(size)) for size in (count // 10, count))
+        print(
+            f"  {which:24} {count // 10:,} texts {few[1]:6.2f} s ({few[2]:.2f} of processor) {few[3]:5.0f} MB;"
+            f" {count:,} texts {many[1]:6.2f} s ({many[2]:.2f}) {many[3]:5.0f} MB:"
+            f" {many[1] / few[1]:.1f} times the time ({many[2] / few[2]:.1f}), {many[3] - few[3]:+.0f} MB",
+            flush=True,
+        )
 
 
 def peak_memory() -> float:
@@ -126,29 +187,27 @@ def show_starts(rounds: int) -> None:
         seconds = []
         for _ in range(rounds):
             before = time.perf_counter()
-            done = subprocess.run(
-                [sys.executable, __file__, "--start", which], capture_output=True, text=True, check=True
-            )
+            cosine, _, _, memory = started(which)
             seconds.append(time.perf_counter() - before)
-        cosine, memory = json.loads(done.stdout.splitlines()[-1])
         print(f"  {which:24} {statistics.median(seconds):6.2f} s  {memory:5.0f} MB  (cosine {cosine:.4f})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="?")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", type=lambda text: text.split(","), default=("agreement", "speed", "start"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", type=int, default=5_000, help="of each race at most")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=("agreement", "speed", "growth", "start"))
     parser.add_argument("--start", choices=["ours", "sentence-transformers"])
     options = parser.parse_args()
     if options.start:
-        start(options.start)
+        start(options.start, distinct_texts(read_pairs(options.pairs))[: options.texts] if options.pairs else [])
         return
     if not options.pairs:
         parser.error("PAIRS is required")
     pairs = read_pairs(options.pairs)
     contestants = {
-        "sentence-transformers": peer(),
+        "sentence-transformers": peer(),  # a race replaces it by the one with the best batch size
         "ours, float32": ours(),
         "ours, int8": ours(f"{NAME}+int8"),
         "ours, torch": ours(f"torch:{NAME}"),
@@ -157,16 +216,18 @@ def main() -> None:
     if "agreement" in options.only:
         show_agreement(pairs, contestants)
     if "speed" in options.only:
-        show_speed(pairs, contestants, options.rounds)
+        show_speed(pairs, contestants, options.rounds, options.texts)
+    if "growth" in options.only:
+        show_growth(options.pairs, min(options.texts, len(distinct_texts(pairs))))
     if "start" in options.only:
         show_starts(options.rounds)
 
 
-def show_speed(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode], rounds: int) -> None:
+def show_speed(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode], rounds: int, count: int) -> None:
     texts = [text for left, right, _ in pairs for text in (left, right)]
-    race("all texts", texts, contestants, rounds)
-    race("distinct", list(dict.fromkeys(texts)), contestants, rounds)
-    race("mixed lengths", mixed_lengths(pairs), contestants, rounds)
+    race("all texts", texts[: 2 * count], contestants, rounds)
+    race("distinct", distinct_texts(pairs)[:count], contestants, rounds)
+    race("mixed lengths", mixed_lengths(pairs)[: max(1, count // 3)], contestants, rounds)
 
 
 if __name__ == "__main__":
