@@ -44,6 +44,13 @@ def test_every_batch_is_run_once_on_any_number_of_cores(monkeypatch, cores):
     run_in_parallel(done.append, [])
 
 
+def test_the_number_of_threads_can_be_bounded(monkeypatch):
+    monkeypatch.setattr("multimodal_eval.core.machine.cores", lambda: 12)
+    names = set()
+    run_in_parallel(lambda _: names.add(threading.current_thread().name), range(60), max_threads=1)
+    assert names == {threading.current_thread().name}
+
+
 def test_as_many_batches_run_at_a_time_as_there_are_cores(monkeypatch):
     monkeypatch.setattr("multimodal_eval.core.machine.cores", lambda: 12)
     together = threading.Barrier(12)

@@ -21,8 +21,8 @@ MIN_ROWS = 2  # of a matrix: onnxruntime multiplies a single row with another ke
 _BLOCK = 12  # rows of a matrix that onnxruntime multiplies at a time with AVX-512
 
 
-def run_in_parallel(work: Callable[[T], None], batches: Iterable[T]) -> None:
-    """Run the batches in parallel, each on a single thread, with one thread per core.
+def run_in_parallel(work: Callable[[T], None], batches: Iterable[T], *, max_threads: int | None = None) -> None:
+    """Run the batches in parallel, each on a single thread, with one thread per core or at most `max_threads`.
 
     Several threads per batch would split its sums differently for each thread count and change the last digits.
     """
@@ -31,7 +31,7 @@ def run_in_parallel(work: Callable[[T], None], batches: Iterable[T]) -> None:
     from multimodal_eval.core.machine import cores
 
     jobs = list(batches)
-    threads = min(cores(), len(jobs))
+    threads = min(cores(), len(jobs), max_threads or len(jobs))
     if threads < 2:
         for job in jobs:
             work(job)

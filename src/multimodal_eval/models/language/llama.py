@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 LONGEST = 8192  # tokens in one window, even if the model allows more: the cost of attention grows quadratically
 TOKENS_PER_BATCH = 1024
 SCORED_AT_ONCE = 256  # rows of vocabulary size in memory
+MAX_THREADS = 16  # each holds the logits of a batch: 100 MB for a vocabulary of 49,152
 MIN_SCORED = 2  # onnxruntime uses a different kernel for a single row
 _EMBEDDINGS = "model.embed_tokens.weight"
 
@@ -126,7 +127,7 @@ class CausalLlama:
             for position, values in zip(positions, computed, strict=True):
                 scores[position] = values
 
-        run_in_parallel(run, equal_lengths(rows, tokens=TOKENS_PER_BATCH))
+        run_in_parallel(run, equal_lengths(rows, tokens=TOKENS_PER_BATCH), max_threads=MAX_THREADS)
         return scores
 
     def _batch(self, ids: NDArray[np.int64], firsts: list[int]) -> list[Floats]:
