@@ -82,6 +82,33 @@ def test_a_whole_model():
     assert ours == expected.SerializeToString()
 
 
+def test_a_loop_with_its_body():
+    scalar = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    inner = helper.make_graph([helper.make_node("Add", ["x", "i"], ["y"])], "group", [scalar], [])
+    expected = helper.make_node("Loop", ["n", "", "x"], ["out"], body=inner)
+    nodes = [onnx_bytes.node("Add", ["x", "i"], ["y"], "", {})]
+    body = onnx_bytes.graph("group", nodes, [], [onnx_bytes.value_info("i", "INT64", [])], [])
+    assert onnx_bytes.node("Loop", ["n", "", "x"], ["out"], "", {"body": body}) == expected.SerializeToString()
+
+
+def test_groups_of_texts_are_computed_one_after_the_other():
+    """Two texts of one token and one of three: each token gets the sum of the first text of its group."""
+    model = find_model("shapes-clip")
+    graph = Graph(SafetensorsFile(model.folder / "model.safetensors"))
+
+    def plus_sum_of_first(parts):
+        first = graph.op("Slice", parts[0], graph.integers(0), graph.integers(1), graph.integers(0))
+        total = graph.op("ReduceSum", first, graph.integers(0, 1), keepdims=1)
+        return graph.op("Reshape", graph.op("Add", parts[0], total), graph.integers(-1, 1))
+
+    out = graph.for_each_group("groups", ["x"], 1, plus_sum_of_first)
+    inputs = {"x": ("FLOAT", ["tokens", 1]), "groups": ("INT64", ["groups", 4])}
+    session = open_session(graph.model(inputs, {"y": out}), model.folder, 1)
+    x, groups = np.float32([[1], [2], [3], [4], [5]]), np.array([[0, 2, 2, 1], [2, 5, 1, 3]])
+    (y,) = session.run(None, {"x": x, "groups": groups})
+    assert y.ravel().tolist() == [1 + 1, 2 + 1, 3 + 12, 4 + 12, 5 + 12]
+
+
 def test_a_graph_over_the_weights_of_a_file_is_parsed_and_runs():
     model = find_model("shapes-clip")
     name = "text_model.final_layer_norm"
