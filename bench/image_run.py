@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import json
 import os
 import shutil
@@ -29,7 +27,6 @@ def child(target: Path, arguments: list[str]) -> None:
         marks.setdefault(name, (time.time() - float(os.environ[STARTED]), time.process_time()))
 
     mark("interpreter started")
-    atexit.register(gc.freeze)  # as `main` does
     from multimodal_eval.cli.main import cli
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.evaluation.decoding import tickets as decoding

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import faulthandler
 import gc
 import os
@@ -104,7 +103,6 @@ def main() -> None:
     os.environ.setdefault("PYTHON_COLORS", "0")  # Python would colour a traceback with escape sequences
     show_warnings_plainly()
     gc.set_threshold(50_000)  # samples and scores contain no cycles; by default, 5 % of a run would look for some
-    atexit.register(gc.freeze)  # at the end it would look through all modules: half a second with torch
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or not a file
         faulthandler.enable()  # after a crash of compiled code, at least a message
