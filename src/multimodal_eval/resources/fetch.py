@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import file_digest
 from pathlib import Path
 from threading import Event, Thread
@@ -149,12 +149,13 @@ def _watched(folder: Path, resource: Resource, progress: Progress) -> Iterator[N
 
 
 def _bytes_in(folder: Path) -> int:
+    """The size of all wheels. pip may move a file or remove a folder at any moment."""
     total = 0
-    for file in folder.rglob("*.whl"):
-        try:
-            total += file.stat().st_size
-        except OSError:  # pip has moved it
-            continue
+    for path, _, names in os.walk(folder):  # unlike rglob, it passes over folders that are gone
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(OSError):
+                    total += Path(path, name).stat().st_size
     return total
 
 
