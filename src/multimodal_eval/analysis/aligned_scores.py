@@ -16,7 +16,7 @@ from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import Metric, metric_and_part
 from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.core.score import Estimate, Rows, composite_mean
+from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics_registry import as_in_run
 from multimodal_eval.stats.stratified import Strata
@@ -46,8 +46,6 @@ class AlignedScores:
         return averaging.of(rows).estimate(self._aggregate, Rows(self.values[rows], stats))
 
     def _aggregate(self, rows: Rows) -> Estimate:
-        if self.metric is None:
-            return composite_mean(rows)
         return estimate_of(self.metric, rows, self.part)
 
 

@@ -19,7 +19,7 @@ from multimodal_eval.analysis.slices import NO_VALUE
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.records import Entry, fields_of
-from multimodal_eval.core.score import Rows, composite_mean, mean_estimate
+from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _aggregate(run: Run, name: str) -> Aggregate | None:
         metric = metric_of(run, name)
     except MultimodalEvalError:
         return None  # a plug-in that is not loaded
-    return composite_mean if metric is None else partial(estimate_of, metric)
+    return partial(estimate_of, metric)
 
 
 def _entry(column: Statistics, aggregate: Aggregate, averaging: Averaging) -> Entry:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.errors import MetricError, shorten
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_failures import blamed_on
-from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scoring import value_fault
 
 if TYPE_CHECKING:
@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AGGREGATE = "AGGREGATE"
+_COMPOSITE_BOUNDS = (0.0, 1.0)
 _WHAT_TO_DO = "An aggregate must return Estimate(value within the bounds, one finite influence value per row)"
 
 
-def estimate_of(metric: Metric, rows: Rows, part: str = "") -> Estimate:
-    """The metric's aggregate of its values, or of one part.
+def estimate_of(metric: Metric | None, rows: Rows, part: str = "") -> Estimate:
+    """The metric's aggregate of its values, or of one part. None is a composite that is a mean.
 
     Refused if the value is not finite or outside the metric's bounds, or if there is not one finite influence value per
     row.
     """
+    from dataclasses import replace
+
+    if metric is None:
+        return replace(mean_estimate(rows), bounds=_COMPOSITE_BOUNDS)
     name = f"{metric.name}.{part}" if part else metric.name
     with blamed_on(name, "aggregating its scores"):
         estimate = metric.aggregate_part(part, rows) if part else metric.aggregate(rows)
@@ -44,8 +49,6 @@ def estimate_of(metric: Metric, rows: Rows, part: str = "") -> Estimate:
         vectors["bounds"] = bounds
     if not vectors and type(estimate.value) is float:
         return estimate
-    from dataclasses import replace
-
     return replace(estimate, value=float(estimate.value), **vectors)
 
 

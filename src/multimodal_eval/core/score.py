@@ -117,13 +117,6 @@ def mean_of_values(rows: Rows) -> Estimate:
     return replace(mean_estimate(rows), of_values=True)
 
 
-def composite_mean(rows: Rows) -> Estimate:
-    """The mean of composite scores, which are between 0 and 1."""
-    from dataclasses import replace
-
-    return replace(mean_estimate(rows), bounds=(0.0, 1.0))
-
-
 def mean_estimate(rows: Rows) -> Estimate:
     """The arithmetic mean, summed exactly, so that neither order nor sharding changes it."""
     from math import fsum

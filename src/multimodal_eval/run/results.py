@@ -34,7 +34,7 @@ from multimodal_eval.core.records import (
     Slice,
     fields_of,
 )
-from multimodal_eval.core.score import Estimate, Rows, composite_mean, mean_estimate
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
@@ -119,7 +119,7 @@ def recomputed(
     entries: dict[str, Entry] = {}
     for name, metric in metrics.items():
         column = read_column(folder, parts, names, name, info.bounds_of(name))
-        aggregate = composite_mean if metric is None else partial(estimate_of, metric)
+        aggregate = partial(estimate_of, metric)
         aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else partial(_part_estimate, metric)
         labels = labels_of(folder, info, name)
         entries[name] = _entry(column, aggregate, averaging, aggregate_part, labels)
@@ -168,8 +168,7 @@ def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
 
 def _composite_aggregate(plan: Plan) -> Aggregate:
     """The aggregate of the task's headline metric, or the mean."""
-    headline = _headline(plan)
-    return composite_mean if headline is None else partial(estimate_of, headline)
+    return partial(estimate_of, _headline(plan))
 
 
 def _headline(plan: Plan) -> Metric | None:
