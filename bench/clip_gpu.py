@@ -118,7 +118,9 @@ def sample_images(count: int) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
 
 def captions(count: int) -> list[str]:
     rng = np.random.default_rng(1)
-    return [" ".join(rng.choice(WORDS, int(rng.integers(6, 14)))) for _ in range(count)]
+    lengths = rng.integers(6, 14, count).tolist()
+    drawn = iter(rng.integers(0, len(WORDS), sum(lengths)).tolist())
+    return [" ".join(WORDS[next(drawn)] for _ in range(length)) for length in lengths]
 
 
 def seconds(work: Callable[[], Any]) -> float:

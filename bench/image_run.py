@@ -88,11 +88,9 @@ def child(target: Path, arguments: list[str]) -> None:
     finally:
         pool = decoding_pool()
         processes = dict(pool.seconds) if pool is not None else {}
-        rows = 256 * (len(ends) - 4)  # parts in between are full
-        steady = rows / (ends[-2] - ends[2]) if len(ends) > 4 else 0.0
         stages["results"] = finished[-1] - ends[-1] if ends else 0.0
         mark("last part and results")
-        content = {"stages": stages, "steady": steady, "processes": processes, "workers": pool.workers if pool else 0}
+        content = {"stages": stages, "processes": processes, "workers": pool.workers if pool else 0}
         content["marks"] = marks
         target.write_text(json.dumps(content))
 
@@ -177,9 +175,19 @@ class Run:
                 raise RuntimeError(log.read()[-3000:])
         content = json.loads(target.read_text())
         self.stages, self.processes, self.workers = content["stages"], content["processes"], content["workers"]
-        self.steady, self.marks = content["steady"], content["marks"]
+        self.marks, self.steady = content["marks"], self._steady()
         self.scoring = self.stages["scoring and results"] - self.stages.get("opening the model", 0.0)
         self.work = self.stages["input"] + self.scoring  # and the rest is the start of the process and the model
+
+    def _steady(self) -> float:
+        """Samples per second from the second tenth of the parts on, by the times at which their scores were stored."""
+        sizes = json.loads((self.folder / "run.json").read_text())["parts"]
+        paths = sorted((self.folder / "scores").glob("part-*.parquet"))
+        stored = sorted(zip((path.stat().st_mtime_ns / 1e9 for path in paths), sizes, strict=True))
+        counted = stored[max(2, len(stored) // 10) : -1]
+        if len(counted) < 3:
+            return 0.0
+        return float(sum(size for _, size in counted[1:]) / (counted[-1][0] - counted[0][0]))
 
     def _watched(self, process: subprocess.Popen[bytes]) -> int:
         peak = 0

@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=16384)
     parser.add_argument("--many", type=int, default=100_000, help="images of `growth`")
-    parser.add_argument("--large", type=int, default=4096, help="images of `l14` and of `ray`")
+    parser.add_argument("--large", type=int, default=2048, help="images of `l14` in float32")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--cpu", action="store_true")
     sections.add_options(parser, list(SECTIONS))

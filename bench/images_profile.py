@@ -1,14 +1,16 @@
 """Where the time of the main process goes in `mmeval score` with images: stages, and samples of all threads' stacks.
 
-    python3 -u bench/images_profile.py [--images 6144] [--model b32] [--cpu]
+    python3 -u bench/images_profile.py [--images 8192] [--model b32] [--cpu] [--only 'as it is; three threads']
 
-Several runs in one process, each with other images, so that only the first one pays for the start of the model, of the
-device and of the decoding processes: as it is, one scoring thread, a shorter switch interval, without the cache.
+Several runs in one process, so that only the first one pays for the start of the model, of the device and of the
+decoding processes: as it is, with other numbers of threads, of decoding processes and of samples per part, and with the
+cache. The other runs have no cache, because all score the same images.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -16,6 +18,8 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,33 @@ from image_run import adding, timed
 
 STEP = 0.01
 STARTED = time.perf_counter()
+CORES = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one run changes."""
+
+    name: str
+    threads: int = 2
+    decoders: int = CORES
+    part_size: int = 256
+    cache: bool = False
+
+
+VARIANTS = (
+    Variant("as it is"),
+    Variant("one thread", threads=1),
+    Variant("three threads", threads=3),
+    Variant("four threads", threads=4),
+    Variant("larger parts", part_size=512),
+    Variant("largest parts", part_size=1024),
+    Variant("three threads, larger parts", threads=3, part_size=512),
+    Variant("one process less", decoders=CORES - 1),
+    Variant("two processes less", decoders=CORES - 2),
+    Variant("three threads, one process less", threads=3, decoders=CORES - 1),
+    Variant("with the cache", cache=True),
+)
 
 
 def note(text: str) -> None:
@@ -68,17 +99,15 @@ def place(frame: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=6144)
-    parser.add_argument("--first", type=int, default=2048)
+    parser.add_argument("--images", type=int, default=8192)
     parser.add_argument("--model", default="b32")
     parser.add_argument("--folder", help="of a model, instead of random weights")
-    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--only", help="names of runs, with '; ' in between")
     parser.add_argument("--cpu", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        count = options.first + options.images * options.runs
-        made_images(folder / "images", count)
+        made_images(folder / "images", options.images)
         made = Path(options.folder) if options.folder else made_model(folder / options.model, options.model)
         model = str(made) if options.cpu else f"torch:{made}+bf16"
         note("model made")
@@ -98,8 +127,10 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
     from multimodal_eval.models import torch_device
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name, on_torch
-    from multimodal_eval.run import execute, part
+    from multimodal_eval.run import execute, part, plan
     from multimodal_eval.run.engine import local
+
+    use_cache = VectorCache._try
 
     note("package imported")
     for stage, owner, method in (
@@ -131,21 +162,17 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
         return result
 
     part.Worker.score = scored  # type: ignore[assignment, method-assign]
-    first, names = 0, ["first run", "warm", "warm, one thread", "warm, switch interval 0.5 ms", "warm, no cache"]
-    for number in range(options.runs + 1):
-        count = options.images if number else options.first
-        source = folder / f"{number}.jsonl"
-        texts = captions(count)
-        rows = [
-            {"id": str(n), "image": f"images/{first + n:07d}.jpg", "generated_answer": texts[n]} for n in range(count)
-        ]
-        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        first += count
-        local.MODEL_THREADS = 1 if number == 2 else 2
-        sys.setswitchinterval(0.0005 if number == 3 else 0.005)
-        if number == 4:
-            VectorCache._look_up = lambda self, keys: {}  # type: ignore[method-assign]
-            VectorCache._store = lambda self, rows: None  # type: ignore[method-assign]
+    source = folder / "samples.jsonl"
+    texts = captions(options.images)
+    rows = [{"id": str(n), "image": f"images/{n:07d}.jpg", "generated_answer": texts[n]} for n in range(options.images)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = options.only.split("; ") if options.only else [variant.name for variant in VARIANTS]
+    variants = [variant for name in chosen for variant in VARIANTS if variant.name == name]
+    arguments = ["score", str(source), "--metrics", "clip_score", "--option", f"clip_score.model={model}"]
+    for number, variant in enumerate([Variant("the first run, as it is"), *variants]):
+        local.MODEL_THREADS, plan.PART_SIZE_WITH_MODEL = variant.threads, variant.part_size
+        os.environ["MMEVAL_DECODERS"] = str(variant.decoders)
+        VectorCache._try = use_cache if variant.cache else lambda self, use: None  # type: ignore[method-assign]
         stages.clear()
         ends.clear()
         pool = decoding_pool()
@@ -153,19 +180,22 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
         pool.seconds.clear()
         sampler = Sampler()
         sampler.start()
-        started = time.perf_counter()
-        arguments = ["score", str(source), "--metrics", "clip_score", "--option", f"clip_score.model={model}"]
-        cli([*arguments, "-o", str(folder / f"run-{number}"), "--no-report", "--format", "json"], standalone_mode=False)
-        seconds = time.perf_counter() - started
-        steady = (count - 512) / (ends[-1] - ends[1]) if len(ends) > 2 else 0
-        note(f"{names[number]}: {count:,} images in {seconds:.2f} s; from the third part on {steady:,.0f} per second")
+        started, used = time.perf_counter(), time.process_time()
+        target = ["-o", str(folder / f"run-{number}"), "--no-report", "--format", "json"]
+        with redirect_stdout(io.StringIO()):
+            cli([*arguments, *target], standalone_mode=False)
+        seconds, used = time.perf_counter() - started, time.process_time() - used
+        between = [end for end in ends if started + 0.2 * seconds < end < started + 0.9 * seconds]
+        steady = variant.part_size * (len(between) - 1) / (between[-1] - between[0]) if len(between) > 2 else 0
+        note(f"{variant.name}: {options.images:,} images in {seconds:.2f} s; {steady:,.0f} per second in the middle; "
+             f"{used / options.images * 1e6:.0f} microseconds of the processor per image")  # fmt: skip
         parts = " ".join(f"{end - started:.2f}" for end in [*ends[:4], *ends[-2:]])
         print(f"    parts finished after {parts} s; the rest took {seconds - ends[-1] + started:.2f} s")
         shown = sorted(stages.items(), key=lambda item: -item[1])
         print("    ms per part: " + ", ".join(f"{stage} {time_ / len(ends) * 1e3:.1f}" for stage, time_ in shown))
-        shares = ", ".join(f"{stage} {time_ / count * 1e6:.0f}" for stage, time_ in pool.seconds.items())
+        shares = ", ".join(f"{stage} {time_ / options.images * 1e6:.0f}" for stage, time_ in pool.seconds.items())
         print(f"    microseconds per image in {pool.workers} processes: {shares}")
-        sampler.shown(22 if number < 2 else 8)
+        sampler.shown(22 if number == 1 else 6)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def ray(bench: Bench) -> None:
     except ImportError:
         say("  Ray is not installed: not measured")
         return
-    count = min(bench.images, bench.large)
-    local = bench.scored("b32", bench.formats[0], count)
+    count = bench.images if bench.small else 2 * bench.images  # no cache: the files are used twice
+    local = bench.scored("b32", bench.formats[0], count, cache=False)
     local.shown("mmeval, local engine")
     expected = local.scores()
     shares = ("--gpus-per-worker", "0.25") if bench.device == "cuda" else ("--workers", "2")
@@ -31,7 +31,7 @@ def ray(bench: Bench) -> None:
         if kills:
             shutil.rmtree(bench.folder / "run")
             threading.Thread(target=_kill_an_actor, args=(bench.folder / "run", killed), daemon=True).start()
-        run = bench.scored("b32", bench.formats[0], count, "--engine", "ray", *shares)
+        run = bench.scored("b32", bench.formats[0], count, "--engine", "ray", *shares, cache=False)
         run.shown(f"mmeval on Ray, {' '.join(shares)}, {len(killed)} actors killed")
         if kills and not killed:
             raise RuntimeError("no actor was found: nothing was killed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from disk_images.bench import Bench, say, shown_difference, shown_format
+from disk_images.bench import FORMATS, Bench, say, shown_difference, shown_format
 
 LOADERS = (("threads", 64), ("DataLoader", 64), ("DataLoader", 256))  # how it gets its batches, and their size
 FEW, ENOUGH = 512, 2048  # images to choose the loader, and images of a round
@@ -98,10 +98,11 @@ class Peer:
 
 def torchmetrics(bench: Bench) -> None:
     """ViT-B/32 in turn: ours and theirs, bfloat16 and float32. All see the same files and the same machine."""
-    compare(bench, "b32", bench.images, min(ENOUGH, bench.images))
+    compare(bench, "b32", dict.fromkeys(FORMATS, bench.images), min(ENOUGH, bench.images))
 
 
-def compare(bench: Bench, kind: str, count: int, peer_count: int) -> None:
+def compare(bench: Bench, kind: str, counts: Mapping[str, int], peer_count: int) -> None:
+    """Score so many images in each number format."""
     try:
         import torchmetrics  # noqa: F401 - checks whether it is installed
     except ImportError:
@@ -114,7 +115,7 @@ def compare(bench: Bench, kind: str, count: int, peer_count: int) -> None:
     scores: dict[str, Any] = {}
     for _ in range(1 if bench.small else ROUNDS):
         for number_format in bench.formats:
-            run = bench.scored(kind, number_format, count)
+            run = bench.scored(kind, number_format, counts[number_format])
             run.shown(f"mmeval, {shown_format(number_format)}")
             ours[number_format].append(run.samples / run.work)
             rate, values = peer.rate(number_format, peer_count)
@@ -129,5 +130,6 @@ def compare(bench: Bench, kind: str, count: int, peer_count: int) -> None:
         say(f"  mmeval / torchmetrics, both {name} and without start: "
             f"{', '.join(f'{ratio:.1f}' for ratio in ratios)}")  # fmt: skip
         # CLIPScore of torchmetrics is the cosine without the prefix of the paper, so only its own formats compare.
-        shown_difference(f"score of float32, ours in {name}", scores[f"ours{number_format}"], scores["ours"])
+        few = len(scores["ours"])
+        shown_difference(f"score of float32, ours in {name}", scores[f"ours{number_format}"][:few], scores["ours"])
         shown_difference(f"score of float32, theirs in {name}", scores[f"theirs{number_format}"], scores["theirs"])

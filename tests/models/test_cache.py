@@ -72,3 +72,38 @@ def test_the_cache_can_be_switched_off(monkeypatch):
         cache.vectors([b"a"], recording(requests))
     assert requests == [[0], [0]]
     assert not cache.path.exists()
+
+
+@pytest.mark.parametrize("cache", ["on", "off"])
+def test_known_new_and_repeated_contents_keep_their_order(monkeypatch, cache):
+    monkeypatch.setenv("MMEVAL_CACHE", cache)
+
+    def compute_for(contents):
+        return lambda missing: np.array([[float(contents[position])] * 3 for position in missing], np.float32)
+
+    store = VectorCache("toy@1")
+    for contents in ([b"5", b"2"], [b"7", b"2", b"9", b"7", b"5"], [b"9", b"2"]):
+        expected = [[float(content)] * 3 for content in contents]
+        assert store.vectors(contents, compute_for(contents)).tolist() == expected
+        rows = store.rows([b"row" + content for content in contents], compute_for(contents))
+        assert [row.tolist() for row in rows] == expected
+
+
+def test_a_failed_row_is_nan_and_computed_again():
+    store, requests = VectorCache("toy@1"), []
+
+    def failing(missing):
+        requests.append(list(missing))
+        return np.full((len(missing), 1), np.nan, np.float32)  # nothing was computed, so the width is not known
+
+    store.vectors([b"a"], recording([]))
+    mixed = store.vectors([b"b", b"a", b"b"], failing)
+    assert mixed[1].tolist() == [0, 1]
+    assert np.isnan(mixed[[0, 2]]).all()
+    store.vectors([b"b"], failing)
+    assert requests == [[0], [0]]
+
+
+def test_a_wrong_number_of_rows_is_not_matched_to_contents():
+    with pytest.raises(ValueError, match="shorter"):
+        VectorCache("toy@1").vectors([b"a", b"b"], lambda missing: np.ones((1, 2), np.float32))

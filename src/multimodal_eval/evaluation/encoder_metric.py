@@ -38,6 +38,7 @@ class SentenceEncoderMetric(ModelMetric):
     """A metric with the option `encoder`."""
 
     bounds: Bounds = (0, 1)
+    part_factor_in_torch = 4
     options = Options(
         encoder=Option(
             Name, DEFAULT_SENTENCE_ENCODER, help="a sentence encoder: a name known to `mmeval fetch`, or a folder"

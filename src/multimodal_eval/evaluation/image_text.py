@@ -37,6 +37,7 @@ class ImageTextMetric(ModelMetric):
     """A metric based on the cosine between an image and an answer. Option `model`: a name or a directory."""
 
     needs: tuple[str, ...] = ("image", "generated_answer")
+    part_factor_in_torch = 2  # the decoded images of three parts wait in the memory of the GPU
     options = Options(
         model=Option(
             Name,

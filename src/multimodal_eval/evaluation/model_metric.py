@@ -7,6 +7,7 @@ from typing import Any
 from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.metric import Metric, Placement
 from multimodal_eval.core.signature import Signature
+from multimodal_eval.models.torch_device import IN_TORCH
 
 TEXT_CUT = "text_cut"  # a warning: the model read only the beginning of a text
 
@@ -15,10 +16,20 @@ class ModelMetric(Metric):
     """A metric whose options name models."""
 
     placement: Placement = "model"
+    part_factor_in_torch: int = 1
 
     def model_labels(self) -> dict[str, str]:
         """The label of the model that each option names. Loads nothing."""
         return {}
+
+    @property
+    def part_factor(self) -> int:
+        """How many times as many samples a part has as with other models.
+
+        An encoder in torch may run on a GPU, which scores a small part no faster than a larger one.
+        """
+        in_torch = any(IN_TORCH in label for label in self.known_labels().values())
+        return self.part_factor_in_torch if in_torch else 1
 
     def check_models(self) -> None:
         """Raise an `UnavailableError` that says how to get a model that is missing. Loads nothing."""

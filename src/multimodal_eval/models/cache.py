@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from multimodal_eval.resources.store import home
 
@@ -40,6 +40,14 @@ def cache_folder() -> Path:
     return home() / "cache"
 
 
+class _Lookup(NamedTuple):
+    """The key of each content, the vectors that are cached, and the positions of the first contents that are not."""
+
+    keys: list[bytes]
+    known: dict[bytes, Vectors]
+    missing: list[int]
+
+
 class VectorCache:
     """Float32 vectors of one model. `label` names the model, its revision and all settings that change a vector."""
 
@@ -56,33 +64,52 @@ class VectorCache:
         return None if self._off else self.path.absolute()
 
     def vectors(self, contents: Sequence[bytes], compute: Callable[[list[int]], Vectors]) -> Vectors:
-        """One row per content as an array; all rows have the same length. `compute` as in `rows`."""
+        """One row per content as an array; all rows have the same length. `compute` as in `rows`.
+
+        If `compute` fails for all contents, its rows of NaN may be shorter than the others.
+        """
         import numpy as np
 
-        rows = self.rows(contents, compute)
-        return np.stack(rows) if rows else np.empty((0, 0), np.float32)
+        lookup = self._looked_up(contents)
+        fresh = np.empty((0, 0), np.float32)
+        if lookup.missing:
+            fresh = np.ascontiguousarray(compute(lookup.missing), np.float32)
+            keys = [lookup.keys[position] for position in lookup.missing]
+            failed = set(np.flatnonzero(np.isnan(fresh).any(axis=1)).tolist())
+            pairs = enumerate(zip(keys, fresh, strict=True))
+            self._store({key: row for number, (key, row) in pairs if number not in failed})
+        known = np.stack(list(lookup.known.values())) if lookup.known else np.empty((0, 0), np.float32)
+        width = max(fresh.shape[1], known.shape[1])
+        rows = np.concatenate([_widened(known, width), _widened(fresh, width)]) if len(known) else fresh
+        numbers = {key: number for number, key in enumerate(lookup.known)}
+        numbers |= {lookup.keys[position]: number for number, position in enumerate(lookup.missing, len(known))}
+        if len(numbers) == len(contents) == len(fresh):  # all are new, and in this order
+            return rows
+        vectors: Vectors = rows[[numbers[key] for key in lookup.keys]]
+        return vectors
 
-    def rows(
-        self, contents: Sequence[bytes], compute: Callable[[list[int]], Sequence[Vectors] | Vectors]
-    ) -> list[Vectors]:
+    def rows(self, contents: Sequence[bytes], compute: Callable[[list[int]], Sequence[Vectors]]) -> list[Vectors]:
         """One row per content; rows may differ in length.
 
         `compute` gets the positions of contents that are not cached, without repetitions, and returns their rows.
         """
         import numpy as np
 
-        keys = [digest(content) for content in contents]
-        first: dict[bytes, int] = {}
-        for position, key in enumerate(keys):
-            first.setdefault(key, position)
-        known = self._look_up(list(first))
-        missing = [position for key, position in first.items() if key not in known]
-        if missing:
-            fresh = compute(missing)
-            rows = {keys[i]: np.ascontiguousarray(row, np.float32) for i, row in zip(missing, fresh, strict=True)}
+        lookup = self._looked_up(contents)
+        known = lookup.known
+        if lookup.missing:
+            fresh = compute(lookup.missing)
+            keys = [lookup.keys[position] for position in lookup.missing]
+            rows = {key: np.ascontiguousarray(row, np.float32) for key, row in zip(keys, fresh, strict=True)}
             self._store({key: row for key, row in rows.items() if not np.isnan(row).any()})  # NaN marks a failure
             known |= rows
-        return [known[key] for key in keys]
+        return [known[key] for key in lookup.keys]
+
+    def _looked_up(self, contents: Sequence[bytes]) -> _Lookup:
+        keys = list(contents) if self._off else [digest(content) for content in contents]
+        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        known = self._look_up(list(first))
+        return _Lookup(keys, known, sorted(position for key, position in first.items() if key not in known))
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():  # a connection does not survive a fork
@@ -155,6 +182,17 @@ class CachedKeys:
             return self._connection.execute(query, (digest(content),)).fetchone() is not None
         except sqlite3.Error:  # broken or locked: the process that writes the cache reports it
             return False
+
+
+def _widened(rows: Vectors, width: int) -> Vectors:
+    """The rows with NaN at their end."""
+    import numpy as np
+
+    if rows.shape[1] == width:
+        return rows
+    wide = np.full((len(rows), width), np.nan, np.float32)
+    wide[:, : rows.shape[1]] = rows
+    return wide
 
 
 def _packed(vector: Vectors) -> bytes:

@@ -21,18 +21,19 @@ from multimodal_eval.core.optional import require
 if TYPE_CHECKING:
     from multimodal_eval.models.source import Model
 
-__all__ = ["DEVICE", "Fetching", "Format", "Placement", "exact", "halving", "label_of", "place"]
+__all__ = ["DEVICE", "IN_TORCH", "Fetching", "Format", "Placement", "exact", "halving", "label_of", "place"]
 
 DEVICE = "MMEVAL_DEVICE"
 MAX_AHEAD = 4  # batches that a GPU is given before the results of the first are needed
 MIN_PINNED = 1 << 16  # bytes; less is copied faster than memory is pinned
+IN_TORCH = "+torch"  # in the label of a model
 Format = Literal["float32", "bf16"]
 T = TypeVar("T")
 
 
 def label_of(model: Model, number_format: Format) -> str:
     """Name and revision, and that it is torch: the last digits differ from those of onnxruntime."""
-    return f"{model.label}+torch{'' if number_format == 'float32' else f'-{number_format}'}"
+    return f"{model.label}{IN_TORCH}{'' if number_format == 'float32' else f'-{number_format}'}"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,17 @@ class Placement:
         if not self.on_gpu:
             return tensor
         return (tensor if values.nbytes < MIN_PINNED else tensor.pin_memory()).to(self.device, non_blocking=True)
+
+    def weights(self, *arrays: Any) -> Any:
+        """Weights of a file on the device, one below the other.
+
+        A GPU gets them as they are and converts them itself: torch would convert them with all cores of the host, which
+        may be decoding images.
+        """
+        torch = self.torch
+        as_they_are = torch.from_numpy if self.on_gpu else torch.tensor  # on the CPU, not a view of the file
+        tensors = [as_they_are(array).to(self.device).to(self.dtype) for array in arrays]
+        return torch.cat(tensors) if len(tensors) > 1 else tensors[0]
 
     @contextmanager
     def inference(self) -> Iterator[None]:

@@ -53,7 +53,8 @@ class Plan:
     @property
     def part_size(self) -> int:
         """Samples per part: few if a model scores them, so that an unfinished part loses little work."""
-        return PART_SIZE_WITH_MODEL if any(m.placement == "model" for m in self.metrics) else PART_SIZE
+        factors = [getattr(metric, "part_factor", 1) for metric in self.metrics if metric.placement == "model"]
+        return PART_SIZE_WITH_MODEL * min(factors) if factors else PART_SIZE
 
     @property
     def judges(self) -> list[AskingMetric]:

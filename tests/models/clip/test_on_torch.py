@@ -54,6 +54,18 @@ def test_the_prefix_of_the_name_selects_torch():
     assert encoder.encode_texts([]).shape[0] == 0
 
 
+def test_warming_up_changes_no_vector(folder):
+    """On a GPU this is done when the model is opened."""
+    encoder, warm = (clip_torch.TorchClip.of(find_model(str(folder))) for _ in range(2))
+    warm.warm_up()
+    for before, after in (
+        (encoder.encode_images(golden_images()), warm.encode_images(golden_images())),
+        (encoder.encode_texts(GOLDEN["texts"]), warm.encode_texts(GOLDEN["texts"])),
+    ):
+        np.testing.assert_array_equal(before, after)
+    assert [work.result() for work in warm._warming] == [None, None]  # raises what was raised
+
+
 def test_bf16_is_close():
     exact, close = (open_image_text_encoder(f"torch:{TINY_CLIP}{kind}") for kind in ("", "+bf16"))
     vectors = [encoder.encode_texts(GOLDEN["texts"]) for encoder in (exact, close)]

@@ -69,13 +69,8 @@ class CachedImageTextEncoder:
 
     def encode_images(self, images: Sequence[LazyImage]) -> Vectors:
         """One row per image. An image that cannot be opened gets NaN, and its `fault` is set."""
-        import numpy as np
-
         contents = [cached_content(image.key) for image in images]
-        rows = self.cache.rows(contents, lambda missing: self._images([images[i] for i in missing]))
-        vectors = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
-        for position, row in enumerate(rows):  # if no image can be opened, the rows of NaN have no known width
-            vectors[position, : len(row)] = row
+        vectors = self.cache.vectors(contents, lambda missing: self._images([images[i] for i in missing]))
         faults = {image.key: image.fault for image in images if image.fault}
         for image in images:  # only the first of several equal images was opened
             image.fault = faults.get(image.key)

@@ -9,6 +9,7 @@ batches, and resizing is two matrix products with Pillow's weights. The towers r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -35,6 +36,7 @@ IMAGES_PER_BATCH = 256
 IMAGES_PER_GROUP = 256  # opened together
 WHOLE_UP_TO = 1 << 19  # pixels: larger images are resized before they are sent, so that many fit into memory
 TOKENS_PER_BATCH = 1 << 15
+FIRST_IMAGES, FIRST_SIZE, FIRST_TEXT = 64, (480, 640), "a photo of a dog that runs on the beach"
 PADDING = 0  # a token of CLIP that is not the end
 
 
@@ -69,6 +71,7 @@ class TorchClip:
         self._weights: dict[tuple[int, int], tuple[_Pass, _Pass]] = {}
         self.hand_over = HandOver(preprocess, WHOLE_UP_TO)
         self._receiving: Any = None  # the stream of the thread that receives images
+        self._warming: list[Future[None]] = []  # images, texts
 
     @classmethod
     def of(cls, model: Model, number_format: Format = "float32") -> TorchClip:
@@ -79,7 +82,31 @@ class TorchClip:
         placed = place(f"the encoder 'torch:{model.name}'", number_format)
         model.verify()
         towers = towers_torch.open_towers(model, placed)
-        return cls(towers, preprocessing_of(model), ClipTexts(model), placed, label_of(model, number_format))
+        opened = cls(towers, preprocessing_of(model), ClipTexts(model), placed, label_of(model, number_format))
+        if placed.on_gpu:
+            opened.warm_up()
+        return opened
+
+    def warm_up(self) -> None:
+        """Start to compute something small: the libraries load their kernels, which takes a second or two.
+
+        In the meantime the processes that decode images start. A failure is left to the real images and texts.
+        """
+        threads = ThreadPoolExecutor(2)
+        self._warming = [threads.submit(self._encode_black), threads.submit(self._encode_word)]
+        threads.shutdown(wait=False)
+
+    def _encode_black(self) -> None:
+        with self.placed.inference():
+            black = self.torch.zeros((FIRST_IMAGES, *FIRST_SIZE, 3), dtype=self.torch.uint8, device=self.device)
+            self._unit(self.image_features(self.prepared(black))).cpu()
+
+    def _encode_word(self) -> None:
+        import numpy as np
+
+        with self.placed.inference():
+            ids = self.placed.upload(np.array(self.texts.ids([FIRST_TEXT] * FIRST_IMAGES)))
+            self._unit(self.towers.text_features(ids)).cpu()
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is longer than the model reads."""
@@ -89,6 +116,7 @@ class TorchClip:
         """One unit vector per text."""
         import numpy as np
 
+        wait(self._warming[1:])
         vectors = _Vectors(self.placed, len(texts))
 
         def run(batch: Sequence[tuple[int, Sequence[int]]]) -> None:
@@ -123,6 +151,7 @@ class TorchClip:
 
         So does an image that does not fit into the memory of the GPU, not even alone.
         """
+        wait(self._warming[:1])
         vectors = _Vectors(self.placed, len(images))
 
         def run(batch: Sequence[tuple[int, Any]]) -> None:

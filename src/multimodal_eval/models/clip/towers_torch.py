@@ -89,7 +89,7 @@ class TorchTowers:
         if not self.config.is_clip and not self.config.vision.vision_use_head:
             raise ModelError("this SigLIP has no pooling head, so it cannot encode images")
         self.weights = {
-            name: placed.torch.tensor(model.weights.read(name)).to(placed.device, placed.dtype)
+            name: placed.weights(model.weights.read(name))
             for name, tensor in model.weights.tensors.items()
             if name.startswith(("text_", "vision_", "visual_")) and tensor.dtype != "I64"  # position ids
         }

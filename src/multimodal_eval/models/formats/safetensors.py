@@ -85,7 +85,8 @@ class SafetensorsFile:
         import numpy as np
 
         tensor = self[name]
-        raw = np.memmap(self.path, np.uint8, "r", tensor.offset, (tensor.length,))
+        # Copy on write: torch warns about memory that cannot be written.
+        raw = np.memmap(self.path, np.uint8, "c", tensor.offset, (tensor.length,))
         if tensor.dtype == "BF16":  # the upper half of a float32
             return (raw.view("<u2").astype("<u4") << 16).view("<f4").reshape(tensor.shape)
         kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}.get(tensor.dtype)

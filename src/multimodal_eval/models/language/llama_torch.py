@@ -32,12 +32,11 @@ class TorchLlama:
         self.layers = [self._layer(f"model.layers.{number}") for number in range(config.num_hidden_layers)]
         self.last_norm = self._tensor("model.norm.weight")
         tables = rotation_tables(self.head, config.rotation_base, longest)
-        self.cosines, self.sines = (placed.torch.tensor(table).to(placed.device, placed.dtype) for table in tables)
+        self.cosines, self.sines = (placed.weights(table) for table in tables)
 
     def _tensor(self, *names: str) -> Any:
         """Tensors of the file, one below the other, on the device."""
-        tensors = [self.torch.tensor(self._read(name)) for name in names]
-        return self.torch.cat(tensors).to(self.placed.device, self.placed.dtype)
+        return self.placed.weights(*(self._read(name) for name in names))
 
     def _layer(self, layer: str) -> tuple[Any, ...]:
         return (

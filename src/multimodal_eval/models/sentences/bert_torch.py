@@ -53,8 +53,7 @@ class TorchBert:
 
     def _tensor(self, *names: str) -> Any:
         """Tensors of the file, one below the other, on the device."""
-        tensors = [self.torch.tensor(self._read(name)) for name in names]
-        return self.torch.cat(tensors).to(self.placed.device, self.placed.dtype)
+        return self.placed.weights(*(self._read(name) for name in names))
 
     def _pair(self, *prefixes: str) -> tuple[Any, Any]:
         weights = self._tensor(*(f"{prefix}.weight" for prefix in prefixes))
