@@ -27,7 +27,7 @@ def child(target: Path, arguments: list[str]) -> None:
         marks.setdefault(name, (time.time() - float(os.environ[STARTED]), time.process_time()))
 
     mark("interpreter started")
-    from multimodal_eval.cli.main import cli
+    from multimodal_eval.cli.main import run_process
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.evaluation.decoding import tickets as decoding
     from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
@@ -84,7 +84,8 @@ def child(target: Path, arguments: list[str]) -> None:
 
     by_name.find = find
     try:
-        cli(arguments, standalone_mode=False)
+        sys.argv = ["mmeval", *arguments]
+        run_process()
     finally:
         pool = decoding_pool()
         processes = dict(pool.seconds) if pool is not None else {}

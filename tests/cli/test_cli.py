@@ -381,3 +381,39 @@ assert not heavy, heavy
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("loads_torch", [True, False])
+@pytest.mark.parametrize(("metric", "code"), [("cider", 0), ("nothing", 1)])
+def test_a_process_with_torch_ends_at_once_but_finishes_its_work(folder, metric, code, loads_torch):
+    """What must be done at the end is done, the output is complete, and the exit code is that of the command."""
+    script = f"""
+import atexit, sys, threading, types
+from multimodal_eval.cli import main
+from multimodal_eval.cli.main import run_process
+
+class Late:
+    def __del__(self):
+        print("freed")
+
+def at_the_end():
+    threading.main_thread().join()
+    print("thread ended")
+
+def run():
+    atexit.register(print, "exit handler called")
+    threading.Thread(target=at_the_end).start()
+    if {loads_torch}:
+        sys.modules["torch"] = types.ModuleType("torch")
+    original()
+
+original, main.main = main.main, run
+late = Late()
+sys.argv = ["mmeval", "score", "data.jsonl", "--metrics", {metric!r}, "-o", "run", "--no-report"]
+run_process()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    expected = ["thread ended", "exit handler called", *([] if loads_torch else ["freed"])]
+    assert done.stdout.splitlines()[-len(expected) :] == expected
+    assert ("cider" in done.stdout) == (code == 0)

@@ -63,6 +63,25 @@ def test_the_gpu_is_used_unless_the_environment_says_otherwise(gpus, monkeypatch
     assert placed.on_gpu == (device[0] == "cuda")
 
 
+class FakeTensor(list):  # type: ignore[type-arg]
+    """What was done with an array, in this order."""
+
+    def to(self, target):
+        return FakeTensor([*self, getattr(target, "type", target)])
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, ["view", "cuda", "bfloat16"]), (0, ["copy", "cpu", "bfloat16"])])
+def test_a_gpu_converts_weights_itself(gpus, count, expected):
+    """The conversion on the CPU would take all its cores. There, a model must not be a view of its file."""
+    gpus(count)
+    torch = sys.modules["torch"]
+    torch.from_numpy, torch.tensor = (lambda _, how=how: FakeTensor([how]) for how in ("view", "copy"))
+    torch.cat = lambda tensors: ["joined", *tensors]
+    placed = place("the test", "bf16")
+    assert placed.weights("array") == expected
+    assert placed.weights("array", "another") == ["joined", expected, expected]
+
+
 @pytest.mark.parametrize(
     ("count", "wish", "message"),
     [(0, "cuda", "is cuda, but torch sees no GPU"), (1, "cuda:1", "is cuda:1, but torch sees 1 GPU. Unset it")],

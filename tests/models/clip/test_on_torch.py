@@ -63,7 +63,22 @@ def test_warming_up_changes_no_vector(folder):
         (encoder.encode_texts(GOLDEN["texts"]), warm.encode_texts(GOLDEN["texts"])),
     ):
         np.testing.assert_array_equal(before, after)
-    assert [work.result() for work in warm._warming] == [None, None]  # raises what was raised
+    assert len(warm._warming) == 2
+    warm._encode_black()  # they raise nothing
+    warm._encode_word()
+
+
+def test_what_fails_while_warming_up_is_left_to_the_real_texts(monkeypatch):
+    encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
+    expected = encoder.encode_texts(GOLDEN["texts"])
+
+    def fail():
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(encoder, "_encode_word", fail)
+    encoder.warm_up()
+    np.testing.assert_array_equal(encoder.encode_texts(GOLDEN["texts"]), expected)
+    assert all(work.exception() is None for work in encoder._warming)  # which would keep the tensors of its frames
 
 
 def test_bf16_is_close():

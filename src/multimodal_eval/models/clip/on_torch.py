@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -90,10 +91,15 @@ class TorchClip:
     def warm_up(self) -> None:
         """Start to compute something small: the libraries load their kernels, which takes a second or two.
 
-        In the meantime the processes that decode images start. A failure is left to the real images and texts.
+        In the meantime the processes that decode images start.
         """
+
+        def tried(work: Callable[[], None]) -> None:
+            with suppress(Exception):  # if there is not enough memory, the real images and texts say so
+                work()
+
         threads = ThreadPoolExecutor(2)
-        self._warming = [threads.submit(self._encode_black), threads.submit(self._encode_word)]
+        self._warming = [threads.submit(tried, work) for work in (self._encode_black, self._encode_word)]
         threads.shutdown(wait=False)
 
     def _encode_black(self) -> None:
