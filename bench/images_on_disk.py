@@ -9,15 +9,15 @@ set size).
 
 Sections, in bench/disk_images, with the minutes that each takes on one H200 with 16 cores:
 
-    torchmetrics   3    ViT-B/32, bfloat16 and float32 (torchmetrics: autocast), in turn, with its best loader
-    growth         1.5  100,000 images and a tenth of them: time, memory, stages, cost model
-    start          1    when each stage of the command ends
-    ray            3    four actors on one GPU, without and with one that is killed, against the local engine
-    l14            3    ViT-L/14@336 beside torchmetrics
-    stages         1    ViT-B/32 with the time of each stage
-    pool           1    the decoding processes alone
-    equal          1    scores beside those of onnxruntime on the CPU
-    arrays         0.5  images that are already decoded
+    torchmetrics   2    ViT-B/32, bfloat16 and float32 (torchmetrics: autocast), in turn, with its best loader
+    growth         1    100,000 images and a tenth of them: time, memory, stages, cost model
+    start          0.6  when each stage of the command ends
+    ray            1.5  four actors on one GPU, without and with one that is killed, against the local engine
+    l14            2.2  ViT-L/14@336 beside torchmetrics
+    stages         0.6  ViT-B/32 with the time of each stage
+    pool           0.6  the decoding processes alone
+    equal          0.6  scores beside those of onnxruntime on the CPU
+    arrays         0.3  images that are already decoded
 
 `--small` (600 images, a tiny model, torch on the CPU if there is no GPU) measures nothing: it shows that every
 section runs. `--cpu` uses onnxruntime on the CPU instead of torch. Each result is printed at once. `--minutes` is the
@@ -27,9 +27,9 @@ transformers and tokenizers, and torchmetrics and ray for their sections.
 Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if the package is not installed). The
 images are made again by each call, which takes 15 seconds:
 
-    python bench/images_on_disk.py --minutes 9.5 --only torchmetrics,growth,start,ray     # 9 minutes
-    python bench/images_on_disk.py --minutes 9.5 --only l14,pool,equal,arrays             # 6 minutes
-    python bench/models_gpu.py --minutes 9.5 --only perplexity,sentences,conversations,clip   # 6 minutes
+    python bench/images_on_disk.py --minutes 9.5 --only torchmetrics,growth,start,ray     # 5 minutes
+    python bench/images_on_disk.py --minutes 9.5 --only l14,pool,equal,arrays             # 4 minutes
+    python bench/models_gpu.py --minutes 9.5 --only perplexity,sentences,conversations,clip   # 3 minutes
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from disk_images.bench import Bench, say
 from sections import Section
 
 SECTIONS = {
-    "torchmetrics": (torchmetrics_files.torchmetrics, 3.0),
-    "growth": (speed.growth, 1.5),
-    "start": (start.start, 1.0),
-    "ray": (engines.ray, 3.0),
-    "l14": (speed.large, 3.0),
-    "stages": (speed.stages, 1.0),
-    "pool": (processes.pool, 1.0),
-    "equal": (engines.equal, 1.0),
-    "arrays": (speed.arrays, 0.5),
+    "torchmetrics": (torchmetrics_files.torchmetrics, 2.0),
+    "growth": (speed.growth, 1.0),
+    "start": (start.start, 0.6),
+    "ray": (engines.ray, 1.5),
+    "l14": (speed.large, 2.2),
+    "stages": (speed.stages, 0.6),
+    "pool": (processes.pool, 0.6),
+    "equal": (engines.equal, 0.6),
+    "arrays": (speed.arrays, 0.3),
 }
 
 

@@ -4,10 +4,10 @@
 
 Sections, each a file in bench/gpu_models, with the minutes that it takes on an H200 with 16 cores:
 
-    perplexity       2    SmolLM2-135M's shape against transformers, in the order of the file and sorted by length
-    sentences        1.5  all-MiniLM-L6-v2's shape against sentence-transformers' `encode` with its best batch size
-    conversations    1.5  a LLaVA with the towers of CLIP ViT-B/32 and SmolLM2-135M, in batches and one at a time
-    clip             1    the texts of CLIP ViT-B/32 against transformers
+    perplexity       0.7  SmolLM2-135M's shape against transformers, in the order of the file and sorted by length
+    sentences        0.8  all-MiniLM-L6-v2's shape against sentence-transformers' `encode` with its best batch size
+    conversations    1    a LLaVA with the towers of CLIP ViT-B/32 and SmolLM2-135M, in batches and one at a time
+    clip             0.5  the texts of CLIP ViT-B/32 against transformers
     sentences_bf16   1.5  the same as `sentences`, in bfloat16
     tokens           1    the vectors that bertscore needs
     billion          2.5  a llama with 1.2 billion parameters, as `perplexity`
@@ -19,7 +19,7 @@ the time budget of the call: a section that would not fit is not started, and on
 
 Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if the package is not installed):
 
-    python bench/models_gpu.py --minutes 9.5 --only perplexity,sentences,conversations,clip      # 6 minutes
+    python bench/models_gpu.py --minutes 9.5 --only perplexity,sentences,conversations,clip      # 3 minutes
     python bench/models_gpu.py --minutes 9.5 --only sentences_bf16,tokens,billion                # 5 minutes
 """
 
@@ -43,10 +43,10 @@ from sections import Section
 
 # The function, and minutes on an H200.
 SECTIONS = {
-    "perplexity": ("perplexity:perplexity", 2.0),
-    "sentences": ("sentences:sentences", 1.5),
-    "conversations": ("conversations:conversations", 1.5),
-    "clip": ("clip_texts:clip", 1.0),
+    "perplexity": ("perplexity:perplexity", 0.7),
+    "sentences": ("sentences:sentences", 0.8),
+    "conversations": ("conversations:conversations", 1.0),
+    "clip": ("clip_texts:clip", 0.5),
     "sentences_bf16": ("sentences:sentences_bf16", 1.5),
     "tokens": ("tokens:tokens", 1.0),
     "billion": ("perplexity:billion", 2.5),
