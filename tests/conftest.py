@@ -34,6 +34,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the backgrou
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
 
+# Ray reads its token once per process, so all clusters of the tests have the same one. The user's have another.
+os.environ["RAY_AUTH_TOKEN"] = "0123456789abcdef" * 4
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
 # Tests with one of these fixtures are marked.
 MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
 

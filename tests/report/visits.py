@@ -82,6 +82,7 @@ class Visit:
         return list(self.page.locator("tr[data-line] th").all_inner_texts())
 
     def press(self, *keys: str) -> None:
+        self.page.wait_for_load_state()  # before that, the page may not listen to keys yet
         for key in keys:
             self.page.keyboard.press(key)
 

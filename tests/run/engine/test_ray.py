@@ -54,11 +54,9 @@ def small_parts(monkeypatch):
 
 @pytest.fixture(scope="module", autouse=True)
 def separate_clusters():
-    """A separate token and folder for the clusters of these tests, so that the user's clusters are not touched."""
+    """A separate folder for the clusters of these tests, so that the user's clusters are not touched."""
     with pytest.MonkeyPatch.context() as patch, short_path() as folder:
-        patch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
         patch.setenv("RAY_TMPDIR", folder)
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         yield
 
 
