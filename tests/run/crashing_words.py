@@ -16,6 +16,7 @@ def words(sample: Sample, *, log: str = "", victim: str = "", crashes: int = 0, 
     if log:
         _log(Path(log), sample.id)
         time.sleep(0.1 if (Path(log) / "slowly").exists() else 0)
+        _wait_for_another_node(Path(log))
     if sample.id == victim:
         _crash(Path(log), crashes)
     if sample.id == refused:
@@ -27,6 +28,15 @@ def _log(folder: Path, name: str) -> None:
     line = f"{name} {os.getpid()} {os.getppid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}\n"
     with (folder / "scored").open("a") as file:  # one appending write, safe with several writers
         file.write(line)
+
+
+def _wait_for_another_node(folder: Path) -> None:
+    """If a test asks for it, until processes with two parents have logged a sample."""
+    deadline = time.monotonic() + 300
+    while (folder / "together").exists() and time.monotonic() < deadline:
+        if len({line.split()[2] for line in (folder / "scored").read_text().splitlines()}) > 1:
+            return
+        time.sleep(0.02)
 
 
 def _crash(folder: Path, crashes: int) -> None:

@@ -171,7 +171,7 @@ def test_all_nodes_of_a_cluster_work(address, data, log, tmp_path):
     settings = crashing("crashing_words", log)
     evaluate(data, output=tmp_path / "local", **settings)
     scored(log)
-    (log / "slowly").touch()
+    (log / "together").touch()
     evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
     lines = scored(log)
     assert sorted(line[0] for line in lines) == sorted(row["id"] for row in rows(24))
