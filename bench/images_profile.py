@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
 import tempfile
@@ -23,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clip_gpu import captions
-from image_inputs import made_images, made_model
+from image_inputs import made_images, made_input, made_model
 from image_run import adding, timed
 
 STEP = 0.01
@@ -162,10 +160,7 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
         return result
 
     part.Worker.score = scored  # type: ignore[assignment, method-assign]
-    source = folder / "samples.jsonl"
-    texts = captions(options.images)
-    rows = [{"id": str(n), "image": f"images/{n:07d}.jpg", "generated_answer": texts[n]} for n in range(options.images)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = made_input(folder, options.images, options.images)
     chosen = options.only.split("; ") if options.only else [variant.name for variant in VARIANTS]
     variants = [variant for name in chosen for variant in VARIANTS if variant.name == name]
     arguments = ["score", str(source), "--metrics", "clip_score", "--option", f"clip_score.model={model}"]
