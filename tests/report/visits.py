@@ -21,6 +21,15 @@ AXE = Path(__file__).parent / "assets" / "axe.min.js"
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1200, "height": 900}
 TIMEOUT = 120_000  # milliseconds: long enough for a slow machine
+# Without swaps: axe would meet elements that a page with polls has just replaced.
+EXAMINE = """async () => {
+    const refuse = (event) => event.preventDefault();
+    document.addEventListener("htmx:before:swap", refuse);
+    const result = await axe.run();
+    document.removeEventListener("htmx:before:swap", refuse);
+    return result;
+}"""
+IS_SLOW = bool(os.environ.get("MMEVAL_SLOW_BROWSER"))  # set by `.ci/long browser`
 
 
 @contextmanager
@@ -42,6 +51,15 @@ def launched_chromium() -> Iterator[Any]:
         browser.close()
 
 
+def slow_down(page: Any) -> None:
+    """Delay every answer of the server and every script, so that a test that does not wait for a change fails."""
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    unlimited = {"downloadThroughput": -1, "uploadThroughput": -1}
+    session.send("Network.emulateNetworkConditions", {"offline": False, "latency": 400, **unlimited})
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+
+
 class Visit:
     """An open page with its console output, dialogs and requests."""
 
@@ -50,14 +68,21 @@ class Visit:
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(TIMEOUT)
         self.page = self.context.new_page()
+        if IS_SLOW:
+            slow_down(self.page)
         self.console: list[str] = []
         self.dialogs: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda message: self.console.append(message.text))
+        self.page.on("console", self._read)
         self.page.on("pageerror", lambda error: self.console.append(str(error)))
         self.page.on("dialog", self._dismiss)
         self.context.on("request", lambda request: self.requests.append(request.url))
         self.go(address)
+
+    def _read(self, message: Any) -> None:
+        # htmx reports it as an error when a newer request of the same form replaces one that is still under way.
+        if "AbortError: signal is aborted" not in message.text:
+            self.console.append(message.text)
 
     def _dismiss(self, dialog: Any) -> None:
         self.dialogs.append(dialog.message)
@@ -93,7 +118,7 @@ def violations(page: Any, scheme: str) -> tuple[list[tuple[str, str, str]], int]
     page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    result = page.evaluate("axe.run()")
+    result = page.evaluate(EXAMINE)
     violated = [(rule["id"], rule["impact"], rule["nodes"][0]["html"][:300]) for rule in result["violations"]]
     return violated, len(result["passes"])
 

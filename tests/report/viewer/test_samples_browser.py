@@ -129,8 +129,8 @@ def test_a_range_is_brushed_with_the_mouse(visit, server):
     assert brush.locator("input[type=number]").nth(1).input_value() == ""
     page.go_back()
     page.wait_for_url("**max.rouge_l=0.625")
-    assert page.locator("[name='max.rouge_l']").input_value() == "0.625"
-    assert float(page.locator("#ranges svg.brush rect").first.get_attribute("x")) == 11
+    expect(page.locator("[name='max.rouge_l']")).to_have_value("0.625")
+    expect(page.locator("#ranges svg.brush rect").first).to_have_attribute("x", "11")
     page.reload()
     assert matched(page) == right(3, 6)
     assert seen.console == []
