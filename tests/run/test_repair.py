@@ -80,6 +80,17 @@ def test_a_damaged_file_is_recomputed_and_no_other(run, name):
     }
 
 
+@pytest.mark.parametrize("size", [7, 16, 100])
+@pytest.mark.parametrize("part", [0, 2])
+def test_parts_of_another_version_keep_their_size(run, monkeypatch, size, part):
+    before = content(run)
+    monkeypatch.setattr(planning, "PART_SIZE", size)
+    flip(run / "samples" / f"part-0000{part}.parquet")
+    resume(run, progress=False)
+    assert content(run) == before
+    assert load_run(run).info.parts == [10, 10, 10]
+
+
 @pytest.mark.parametrize("name", [*DAMAGED[:4], "manifest.json"])
 def test_a_missing_file_is_recomputed(run, name):
     before = content(run)

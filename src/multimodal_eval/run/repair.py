@@ -179,7 +179,8 @@ def _read_again(
     _refuse_changed_input(opened, info, first)
     is_stopped = info.generation is not None and info.generation.stopped is not None
     problems, done = Problems(), 0
-    for number, part in enumerate(opened.parts(problems, Summary(), worker.plan.part_size, worker.plan.config.limit)):
+    most = max(info.parts)  # another version may have divided the input into larger or smaller parts
+    for number, part in enumerate(opened.parts(problems, Summary(), most, worker.plan.config.limit)):
         size = info.parts[number] if number < len(info.parts) else -1
         if len(part) != size and not (is_stopped and number == len(info.parts) - 1 and len(part) > size):
             raise RunFolderError(f"{first}, and this version divides the input into other parts. Start a new run")
