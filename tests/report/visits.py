@@ -51,13 +51,12 @@ def launched_chromium() -> Iterator[Any]:
         browser.close()
 
 
-def slow_down(page: Any) -> None:
-    """Delay every answer of the server and every script, so that a test that does not wait for a change fails."""
+def slow_down(page: Any, latency: int = 400) -> None:
+    """Delay every answer of the server by some milliseconds, so that a test that does not wait for a change fails."""
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     unlimited = {"downloadThroughput": -1, "uploadThroughput": -1}
-    session.send("Network.emulateNetworkConditions", {"offline": False, "latency": 400, **unlimited})
-    session.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    session.send("Network.emulateNetworkConditions", {"offline": False, "latency": latency, **unlimited})
 
 
 class Visit:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from multimodal_eval import evaluate
 from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.report.viewer.viewed import make_runs, samples
-from tests.report.visits import PHONE, expect, served, violations
+from tests.report.visits import PHONE, expect, served, slow_down, violations
 from tests.run_info import run_info
 
 PAGES = [
@@ -54,6 +54,18 @@ def test_pages_open_without_errors_are_accessible_and_fit_a_phone(visit, server,
         assert passed > 15
     page.set_viewport_size(PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+
+def test_a_search_replaces_an_earlier_one_that_is_not_answered_yet(visit, server):
+    seen = visit(server)
+    page = seen.page
+    slow_down(page, latency=1500)
+    seen.press("/")
+    with page.expect_request("**q=a&**"):
+        page.keyboard.type("a")
+    page.keyboard.type("lb")
+    expect(page.locator("tr[data-line]")).to_have_count(1)
+    assert "q=alb" in page.url
 
 
 def test_runs_are_searched_sorted_and_compared_by_keyboard(visit, server):
