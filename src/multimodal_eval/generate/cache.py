@@ -3,20 +3,15 @@
 Only generators with `is_cacheable = True` are cached: other programs may have equal labels and different answers. The
 answers of one generator are in one SQLite file in `$MMEVAL_HOME/cache`. The key is the digest of the generator's label,
 the request and the epoch: also with a temperature and without a seed, a request has one answer per epoch. Only answers
-with text are kept; a failure is asked again. `MMEVAL_CACHE=off` switches the cache off. If it cannot be used, the
-answers are asked instead.
+with text are kept; a failure is asked again. If the cache cannot be used, the answers are asked instead.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import sqlite3
-import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from pathlib import Path
 from threading import Lock
 from types import TracebackType
 
@@ -26,14 +21,14 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import outcome_of
 from multimodal_eval.generate.protocol import Answer, Generator, Request
-from multimodal_eval.resources.store import home
+from multimodal_eval.resources.cache_files import are_caches_on, cache_path, file_name_part, give_up, open_cache
 
 __all__ = ["AnswerCache", "cache_key", "is_cacheable"]
 
 VERSION = 1  # increase when a request with the same digest is sent in another form
-_WAIT = 30  # seconds to wait for another process that is writing
 _BATCH = 64  # answers that are written together
 _LONGEST_NAME = 80
+_TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID"
 
 
 def is_cacheable(generator: Generator) -> bool:
@@ -50,11 +45,11 @@ class AnswerCache:
     """The answers of one generator. Answers are written in batches, by a thread; `close` writes the last ones."""
 
     def __init__(self, label: str, *, on: bool = True, accept_truncated: bool = False) -> None:
-        name = re.sub(r"[^A-Za-z0-9.@_-]+", "-", label)[:_LONGEST_NAME]
+        name = file_name_part(label)[:_LONGEST_NAME]
         digest = sha256(label.encode()).hexdigest()[:8]  # labels may differ in other characters, or at the end
-        self.path = home() / "cache" / f"answers-{name}-{digest}.v{VERSION}.sqlite"
+        self.path = cache_path(f"answers-{name}-{digest}", VERSION)
         self.label = label
-        self.on = on and os.environ.get("MMEVAL_CACHE", "").lower() not in ("off", "0", "no")
+        self.on = on and are_caches_on()
         self._accept_truncated = accept_truncated
         self._pending: dict[bytes, bytes] = {}
         self._reader: sqlite3.Connection | None = None
@@ -117,10 +112,10 @@ class AnswerCache:
             if self._reader is None:
                 if not self.path.exists():
                     return None
-                self._reader = _opened(self.path)
+                self._reader = open_cache(self.path, _TABLE)
             row = self._reader.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         except (sqlite3.Error, OSError) as fault:
-            self._switch_off(fault)
+            self._switch_off(self._reader, fault)
             return None
         return None if row is None or not isinstance(row[0], bytes) else row[0]
 
@@ -132,49 +127,22 @@ class AnswerCache:
             return
         try:
             if self._writer is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._writer = _opened(self.path)
+                self._writer = open_cache(self.path, _TABLE)
             self._writer.execute("BEGIN IMMEDIATE")
             self._writer.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", batch.items())
             self._writer.execute("COMMIT")
         except (sqlite3.Error, OSError) as fault:
-            self._switch_off(fault)
+            self._switch_off(self._writer, fault)
         with self._lock:
             for key in batch:
                 self._pending.pop(key, None)
 
-    def _switch_off(self, fault: Exception) -> None:
+    def _switch_off(self, connection: sqlite3.Connection | None, fault: Exception) -> None:
         with self._lock:
             if not self.on:
                 return
             self.on = False
-        message = f"the cache {self.path} cannot be used: {fault}. The run continues without it"
-        if type(fault) is sqlite3.DatabaseError:  # not a database, or a broken one
-            aside = self.path.with_suffix(".broken")
-            _move(self.path, aside)
-            message += f". The file was moved to {aside.name}"
-        warnings.warn(message, stacklevel=3)
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = OFF")  # a lost answer is asked again
-        connection.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _move(path: Path, aside: Path) -> None:
-    try:
-        path.replace(aside)
-        for ending in ("-wal", "-shm"):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
-    except OSError:  # another process was faster
-        return
+        give_up(self.path, connection, fault, stacklevel=3)
 
 
 def _packed(answer: Answer) -> bytes:

@@ -1,15 +1,13 @@
 """A disk cache of model results, keyed by model, revision and content hash.
 
-Each model has one SQLite file in `$MMEVAL_HOME/cache`. `MMEVAL_CACHE=off` switches the cache off. If the cache cannot
-be read or written, the values are computed instead.
+Each model has one SQLite file in `$MMEVAL_HOME/cache`. If the cache cannot be read or written, the values are computed
+instead.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
-import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -17,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from multimodal_eval.resources.store import home
+from multimodal_eval.resources.cache_files import are_caches_on, cache_path, file_name_part, give_up, open_cache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,17 +25,14 @@ if TYPE_CHECKING:
 
 _KEYS_PER_QUERY = 500
 VERSION = 1  # increase when our part of the computation changes: image preprocessing, tokenizing, pooling
-_WAIT = 30  # seconds to wait for another process that is writing
+_PAGE_SIZE = 8192  # three vectors of 512 numbers fit into a page
+# Vectors are appended, and only the keys are sorted: a quarter of the time of a table sorted by key.
+_TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)"
 
 
 def digest(content: bytes) -> bytes:
     """The cache key of the content."""
     return blake2b(content, digest_size=16).digest()
-
-
-def cache_folder() -> Path:
-    """The folder of the cache files."""
-    return home() / "cache"
 
 
 class _Lookup(NamedTuple):
@@ -52,8 +47,8 @@ class VectorCache:
     """Float32 vectors of one model. `label` names the model, its revision and all settings that change a vector."""
 
     def __init__(self, label: str, *, on: bool = True) -> None:
-        self.path = cache_folder() / (re.sub(r"[^A-Za-z0-9.@_-]+", "-", label) + f".v{VERSION}.sqlite")
-        self._off = not on or os.environ.get("MMEVAL_CACHE", "").lower() in ("off", "0", "no")
+        self.path = cache_path(file_name_part(label), VERSION)
+        self._off = not on or not are_caches_on()
         self._lock = Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
@@ -113,14 +108,7 @@ class VectorCache:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():  # a connection does not survive a fork
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA page_size = 8192")  # of a new file: three vectors of 512 numbers fit into a page
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = OFF")  # a lost entry is computed again
-            # Vectors are appended, and only the keys are sorted: a quarter of the time of a table sorted by key.
-            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)")
-            self._connection, self._process = connection, os.getpid()
+            self._connection, self._process = open_cache(self.path, _TABLE, page_size=_PAGE_SIZE), os.getpid()
         return self._connection
 
     def _look_up(self, keys: list[bytes]) -> dict[bytes, Vectors]:
@@ -148,19 +136,14 @@ class VectorCache:
 
     def _try(self, use: Callable[[sqlite3.Connection], None]) -> None:
         """Use the connection in one thread at a time. A failure switches the cache off."""
-        if self._off:
-            return
-        try:
-            with self._lock:
+        with self._lock:
+            if self._off:
+                return
+            try:
                 use(self._opened())
-        except (sqlite3.Error, OSError) as fault:
-            self._off = True
-            message = f"the cache {self.path} cannot be used: {fault}. The run continues without it"
-            if type(fault) is sqlite3.DatabaseError:  # not a database, or a broken one
-                aside = self.path.with_suffix(".broken")
-                self.path.replace(aside)
-                message += f". The file was moved to {aside.name}"
-            warnings.warn(message, stacklevel=4)
+            except (sqlite3.Error, OSError) as fault:
+                self._off = True
+                give_up(self.path, self._connection, fault, stacklevel=4)
 
 
 class CachedKeys:
