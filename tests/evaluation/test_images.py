@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -24,12 +25,12 @@ def plain(colour):
 @contextmanager
 def changing_server():
     """Serves a different image for every request."""
-    requested = []
+    requested, numbers = [], itertools.count(1)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             requested.append(self.path)
-            body = encoded(plain((len(requested), 0, 0)))
+            body = encoded(plain((next(numbers), 0, 0)))
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -126,6 +126,8 @@ class Server:
         try:
             self._loop.run_forever()
         finally:
+            while tasks := asyncio.all_tasks(self._loop):  # connections that were accepted last
+                self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             server.close()
             for transport in list(self.open):
                 transport.abort()

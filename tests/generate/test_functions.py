@@ -44,7 +44,7 @@ def test_a_function_of_one_request(function):
 
 
 def test_a_plain_function_does_not_block_the_event_loop():
-    meet = threading.Barrier(2, timeout=30)  # two calls that wait for each other
+    meet = threading.Barrier(2, timeout=600)  # two calls that wait for each other
     generator = FunctionGenerator(lambda request: str(meet.wait() >= 0))
     assert [answer.text for answer in asyncio.run(all_answers(generator, 2))] == ["True", "True"]
 

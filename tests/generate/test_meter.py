@@ -14,6 +14,7 @@ from multimodal_eval.generate.engine import Asker, Effort
 from multimodal_eval.generate.estimate import input_tokens
 from multimodal_eval.generate.meter import BudgetError, Meter, Metered
 from multimodal_eval.generate.protocol import Answer, RateLimitError, RejectedError, Request, Text, Turn
+from tests.generate.virtual_time import simulated
 
 PRICE = Price(input=1_000_000, output=1_000_000)  # one unit of money per token
 
@@ -174,8 +175,8 @@ def test_a_request_that_waits_for_the_budget_has_neither_a_slot_nor_a_time_out()
 
     model, meter = Slow(), Meter(PRICE, budget=30.0, most_output=10)  # enough for one request at a time
 
-    async def ask():
-        asker = Asker(Metered(model, meter), Effort(timeout=0.5))
+    async def ask(clock):
+        asker = Asker(Metered(model, meter), Effort(timeout=0.5), clock=clock)
         exchanges = []
 
         async def one():
@@ -185,7 +186,7 @@ def test_a_request_that_waits_for_the_budget_has_neither_a_slot_nor_a_time_out()
         await asyncio.gather(*(one() for _ in range(20)))  # the last one waits for about a second
         return exchanges
 
-    exchanges = asyncio.run(ask())
+    exchanges = simulated(ask)
     assert [(exchange.outcome.status, exchange.attempts) for exchange in exchanges] == [("ok", 1)] * 20
     assert model.most_running == 1
 

@@ -29,6 +29,7 @@ class Server:
 
     def __init__(self, answer, context=None):
         self.answer, self.context, self.heads = answer, context, []
+        self.is_open = True
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -39,6 +40,9 @@ class Server:
             try:
                 connection, _ = self.socket.accept()
             except OSError:
+                return
+            if not self.is_open:
+                connection.close()
                 return
             threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
 
@@ -53,6 +57,13 @@ class Server:
         except OSError:
             connection.close()  # the client has closed the connection
 
+    def close(self):
+        """Closing the socket would not wake the thread, which could then accept connections of the next server."""
+        self.is_open = False
+        socket.create_connection(("127.0.0.1", self.port)).close()
+        self.thread.join()
+        self.socket.close()
+
     def url(self, path="/x.png", host="images.example", scheme="http"):
         return f"{scheme}://{host}:{self.port}{path}"
 
@@ -63,7 +74,7 @@ def serving(answer, context=None):
     try:
         yield server
     finally:
-        server.socket.close()
+        server.close()
 
 
 def plain(head, stream):

@@ -29,7 +29,7 @@ from multimodal_eval.resources.catalogue import (
     get_resource,
 )
 from multimodal_eval.resources.fetch import fetch
-from multimodal_eval.resources.store import folder_of, home, is_here, resource_file, verify
+from multimodal_eval.resources.store import folder_of, home, is_here, move_into_place, resource_file, verify
 
 CONTENT = b"a synonym table\n"
 
@@ -246,3 +246,41 @@ def test_resources_of_the_package_need_no_fetch():
     verify(packaged)
     with pytest.raises(FetchError, match="Reinstall the package"):
         fetch(resource(Packaged("data/demo")))
+
+
+def test_a_copy_that_another_process_fetched_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    (tmp_path / "table.txt").write_bytes(CONTENT)
+    wanted = resource(LocalFolder(str(tmp_path)))
+    theirs, check_file, inodes = folder_of(wanted) / "table.txt", fetching.check_file, []
+
+    def checked_late(*arguments):
+        check_file(*arguments)
+        theirs.parent.mkdir()
+        theirs.write_bytes(CONTENT)
+        inodes.append(theirs.stat().st_ino)
+
+    monkeypatch.setattr(fetching, "check_file", checked_late)
+    assert fetch(wanted) == theirs.parent
+    assert [theirs.stat().st_ino] == inodes
+    assert theirs.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_copy_that_another_process_places_at_the_last_moment(tmp_path, monkeypatch, is_whole):
+    staging, target = tmp_path / "scratch" / "files", tmp_path / "target"
+    staging.mkdir(parents=True)
+    checks, rename = iter([False, is_whole]), Path.rename
+
+    def late(self, place):
+        if self == staging:
+            target.mkdir()
+            (target / "table.txt").write_text("theirs")
+        return rename(self, place)
+
+    monkeypatch.setattr(Path, "rename", late)
+    if is_whole:
+        move_into_place(staging, target, lambda: next(checks))
+    else:
+        with pytest.raises(OSError, match=r"not empty|exists"):
+            move_into_place(staging, target, lambda: next(checks))
+    assert (target / "table.txt").read_text() == "theirs"

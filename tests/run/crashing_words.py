@@ -15,7 +15,7 @@ def words(sample: Sample, *, log: str = "", victim: str = "", crashes: int = 0, 
     """Number of words in the answer."""
     if log:
         _log(Path(log), sample.id)
-        time.sleep(0.1 if (Path(log) / "slowly").exists() else 0)
+        _wait_while_held(Path(log), sample.id)
         _wait_for_another_node(Path(log))
     if sample.id == victim:
         _crash(Path(log), crashes)
@@ -28,6 +28,13 @@ def _log(folder: Path, name: str) -> None:
     line = f"{name} {os.getpid()} {os.getppid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}\n"
     with (folder / "scored").open("a") as file:  # one appending write, safe with several writers
         file.write(line)
+
+
+def _wait_while_held(folder: Path, name: str) -> None:
+    """While the file `held` exists, wait at the samples that it names."""
+    held = folder / "held"
+    while held.exists() and name in held.read_text().split():
+        time.sleep(0.02)
 
 
 def _wait_for_another_node(folder: Path) -> None:

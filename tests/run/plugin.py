@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log
+from pathlib import Path
 
 import numpy as np
 
@@ -15,10 +16,13 @@ from multimodal_eval.stats.estimates import function_of_sums
 
 
 @metric("slow_words", needs=("generated_answer",), bounds=(0, None))
-def slow_words(sample: Sample, *, pause: float = 0.0) -> float:
-    """Number of words, computed slowly, so that a test can interrupt it."""
+def slow_words(sample: Sample, *, pause: float = 0.0, hold: str = "") -> float:
+    """Number of words, computed slowly, so that a test can interrupt it. "held" waits while the file `hold` exists."""
     time.sleep(pause)
-    return float(len((sample.generated_answer or "").split()))
+    words = (sample.generated_answer or "").split()
+    while hold and "held" in words and Path(hold).exists():
+        time.sleep(0.02)
+    return float(len(words))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from multimodal_eval.resources.catalogue import (
 from multimodal_eval.resources.digests import is_intact
 from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, recorded_files
 from multimodal_eval.resources.package_index import download
-from multimodal_eval.resources.store import check_file, folder_of, is_here
+from multimodal_eval.resources.store import check_file, folder_of, is_here, move_into_place
 from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 _CHUNK = 1 << 20
@@ -101,9 +101,7 @@ def fetch(resource: Resource, progress: Progress = lambda name, done, total: Non
             check_file(resource, file, staging / file.name)
         if resource.prepare:
             pkgutil.resolve_name(resource.prepare)(staging, progress)
-        if target.exists():  # an incomplete or damaged older copy
-            shutil.rmtree(target)
-        staging.rename(target)
+        move_into_place(staging, target, lambda: _is_whole(resource))
     return target
 
 

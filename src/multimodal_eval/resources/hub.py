@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 import urllib.error
 from collections.abc import Collection
@@ -17,14 +16,16 @@ from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
 from urllib.parse import quote
+from uuid import uuid4
 
 import msgspec
 
 from multimodal_eval.core.errors import FetchError
+from multimodal_eval.core.system_files import replace
 from multimodal_eval.resources.catalogue import File
 from multimodal_eval.resources.digests import is_intact
 from multimodal_eval.resources.formats import ONNX_TOWERS, UNSAFE, WEIGHTS
-from multimodal_eval.resources.store import home
+from multimodal_eval.resources.store import home, move_into_place
 from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 PREFIX = "hf:"
@@ -158,12 +159,12 @@ def fetch_from_hub(model: HubModel, progress: Progress = lambda name, done, tota
             entries = {name: _fetched(model, commit, name, listed, staging, progress) for name, listed in files.items()}
             manifest = _Manifest(model.repository, model.revision, commit, entries)
             manifest.write(staging / MANIFEST)
-            if target.exists():  # an incomplete or damaged older copy
-                shutil.rmtree(target)
-            staging.rename(target)
+            move_into_place(staging, target, lambda: _complete(target, files))
     reference = root / "refs" / quote(model.revision, safe="")
     reference.parent.mkdir(parents=True, exist_ok=True)
-    reference.write_text(commit, encoding="ascii")
+    written = reference.with_name(f".{reference.name}-{uuid4().hex}")
+    written.write_text(commit, encoding="ascii")
+    replace(written, reference)  # at once: another process may read it
     return Snapshot(target, commit)
 
 

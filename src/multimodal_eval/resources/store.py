@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
 
@@ -51,6 +53,23 @@ def resource_file(name: str, file: str) -> Path:
     if not is_here(resource):
         raise UnavailableError(f"{resource.about}: not on this machine. Get it with: mmeval fetch {name}")
     return folder_of(resource) / file
+
+
+def move_into_place(staging: Path, target: Path, is_whole: Callable[[], bool]) -> None:
+    """Rename a finished folder, whose parent is temporary, to its place.
+
+    Another process may have done so meanwhile: its copy stays if it is whole. A damaged one goes with the temporary
+    folder.
+    """
+    if is_whole():
+        return
+    with suppress(FileNotFoundError):
+        target.rename(staging.with_name("replaced"))
+    try:
+        staging.rename(target)
+    except OSError:
+        if not is_whole():
+            raise
 
 
 def verify(resource: Resource, folder: Path | None = None) -> None:

@@ -66,7 +66,7 @@ def test_the_manifest_lists_the_sha256_of_every_data_file(tmp_path):
 def test_results_are_written_last(tmp_path):
     run = evaluate(ROWS, metrics=["cider"], output=tmp_path / "run")
     times = {file.name: file.stat().st_mtime_ns for file in run.path.rglob("*") if file.is_file()}
-    assert max(times, key=times.__getitem__) == "results.json"
+    assert times["results.json"] == max(times.values())  # some systems give equal times to files of one tick
 
 
 def test_a_manifest_of_another_run_is_noticed(tmp_path):

@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import signal
+import threading
 import time
 from multiprocessing import active_children, heap
 
@@ -178,6 +179,21 @@ def test_dropped_images_are_not_kept(pool):
     last = pool.submit(line(), [encoded(gradient())])
     last.wait()
     assert all(ticket.received is None for ticket in submitted.tickets)
+
+
+def test_images_that_are_dropped_while_they_are_received_are_not_kept(pool):
+    is_receiving, is_dropped = threading.Event(), threading.Event()
+
+    def receive(pixels):
+        is_receiving.set()
+        is_dropped.wait(600)
+        return list(np.copy(pixels))
+
+    submitted = pool.submit(line(receive=receive), [encoded(gradient())])
+    is_receiving.wait(600)
+    submitted.drop()
+    is_dropped.set()
+    assert [ticket.received for ticket in submitted.wait()] == [None]
 
 
 def test_processes_end_when_there_is_nothing_to_do():

@@ -17,12 +17,13 @@ from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.run.engine import local
 from multimodal_eval.run.engine.local import Local
 from tests.run.local_runs import PLUGIN, run, samples
+from tests.run.processes import is_running
 
 pytestmark = pytest.mark.usefixtures("many_parts", "nothing_is_left_running")
 
 
-def script(tmp_path, pause):
-    """A script without `if __name__ == "__main__"`."""
+def script(tmp_path):
+    """A script without `if __name__ == "__main__"`. It scores four parts, and the others when no file "hold" exists."""
     file = tmp_path / "script.py"
     file.write_text(
         textwrap.dedent(f"""
@@ -36,8 +37,10 @@ def script(tmp_path, pause):
         planning.PART_SIZE = 7
         with open({str(tmp_path / "ran")!r}, "a") as log:
             log.write("once")
-        data = [Sample(id=str(number), generated_answer="a b") for number in range(60)]
-        settings = dict(metrics=["slow_words"], plugins=[{PLUGIN!r}], options={{"slow_words": {{"pause": {pause}}}}})
+        answers = ["a b"] * 28 + ["a held"] * 32
+        data = [Sample(id=str(number), generated_answer=answer) for number, answer in enumerate(answers)]
+        options = {{"slow_words": {{"hold": {str(tmp_path / "hold")!r}}}}}
+        settings = dict(metrics=["slow_words"], plugins=[{PLUGIN!r}], options=options)
         plan, source = planned(overlaid(None, **settings), data, None)
         execute.start(plan, source, Path({str(tmp_path / "run")!r}), executor=Local(2))
         """)
@@ -46,7 +49,7 @@ def script(tmp_path, pause):
 
 
 def test_a_script_without_a_main_guard_runs_once(tmp_path):
-    done = subprocess.run(script(tmp_path, 0), capture_output=True, text=True, check=False)
+    done = subprocess.run(script(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "ran").read_text() == "once"
     assert load_run(tmp_path / "run")["slow_words"]["value"] == 2
@@ -65,18 +68,12 @@ def children_of(pid):
     return [int(child) for child in listed.read_text().split()]
 
 
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_worker_processes_end_with_their_parent(tmp_path, how):
-    parent = subprocess.Popen(script(tmp_path, 0.05), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    (tmp_path / "hold").touch()
+    parent = subprocess.Popen(script(tmp_path), stderr=subprocess.PIPE, text=True, start_new_session=True)
     wait_for(lambda: len(list((tmp_path / "run" / "scores").glob("*.parquet"))) > 1)
     children = children_of(parent.pid)
     assert len(children) >= 2
@@ -90,6 +87,7 @@ def test_worker_processes_end_with_their_parent(tmp_path, how):
     if how == signal.SIGINT:
         assert stderr.rstrip().endswith("KeyboardInterrupt")
         assert "Process Spawn" not in stderr
+    (tmp_path / "hold").unlink()
     assert resume(tmp_path / "run", plugins=[PLUGIN])["slow_words"]["value"] == 2
 
 

@@ -23,6 +23,7 @@ from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.part import CRASHED, Worker
 from multimodal_eval.run.rescore import rescore
 from tests.run.kill_and_resume import START, content
+from tests.run.processes import is_running
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -255,10 +256,9 @@ def interrupted(signal_number, *arguments):
 
 
 def wait_until_idle(log):
-    """Wait until scoring stops. Workers soon notice that their driver is gone."""
-    size = -1
-    while size != (size := (log / "scored").stat().st_size):
-        time.sleep(0.5)
+    """Wait until the processes that scored have ended. They soon notice that their driver is gone."""
+    while any(is_running(line.split()[1]) for line in (log / "scored").read_text().splitlines()):
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("cluster", ["private", "joined"])
@@ -267,7 +267,7 @@ def test_an_interrupted_run_continues_with_any_engine(cluster, address, log, tmp
     data, folder, config = write_rows(samples, tmp_path / "data.jsonl"), tmp_path / "run", tmp_path / "run.yaml"
     config.write_text(json.dumps(crashing("crashing_words", log)))
     plugins = json.loads(config.read_text())["plugins"]
-    (log / "slowly").touch()
+    (log / "held").write_text(" ".join(row["id"] for row in samples[18:]))  # until the run is interrupted
     arguments = (data, "--config", config, "-o", folder, "--engine", "ray")
     if cluster == "private":
         code, _ = interrupted(signal.SIGKILL, *arguments)
@@ -278,7 +278,7 @@ def test_an_interrupted_run_continues_with_any_engine(cluster, address, log, tmp
         assert f"Continue with: mmeval score --resume {folder}" in stderr
     wait_until_idle(log)
     scored(log)
-    (log / "slowly").unlink()
+    (log / "held").unlink()
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "scores").glob("part-*.parquet")}
     left = [number for number in range(8) if f"part-{number:05d}.parquet" not in before]
     assert 0 < len(left) <= 6

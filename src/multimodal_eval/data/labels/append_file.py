@@ -26,7 +26,8 @@ __all__ = ["MOST_BYTES", "AppendFile", "NotSavedError", "Repair", "refuse_unsuit
 
 MOST_BYTES = 256 * 2**20  # of the file: nobody writes so much by hand
 _LONGEST_LINE = 2**20
-_WAIT = 10.0  # seconds for the lock
+_WAIT = 30.0  # seconds for the lock
+_PAUSE = 0.001  # seconds between two attempts; a process that appends line after line frees the lock for a moment only
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | BINARY
 _APPENDING = os.O_RDWR | os.O_APPEND | _PLAIN
 _CREATING = _APPENDING | os.O_CREAT
@@ -156,7 +157,7 @@ class AppendFile:
             os.close(handle)
             if time.monotonic() > until:
                 raise OSError(f"another process has locked it for more than {_WAIT:g} seconds")
-            time.sleep(0.01)
+            time.sleep(_PAUSE)
 
     def _write(self, handle: int, line: bytes, size: int) -> None:
         try:

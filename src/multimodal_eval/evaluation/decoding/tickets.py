@@ -106,6 +106,8 @@ def _receive(tickets: list[Ticket], pixels: Any) -> None:
     try:
         for ticket, received in zip(tickets, tickets[0].submitted.line.receive(pixels), strict=True):
             ticket.received = received
+            if ticket.is_dropped:  # by another thread, a moment ago
+                ticket.received = None
     except Exception as failure:  # noqa: BLE001 - whoever waits for the images raises it
         for ticket in tickets:
             ticket.failure = failure
