@@ -23,7 +23,7 @@ from tests.hostile.campaign import GIGABYTE, Campaign, FaultError, all_campaigns
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-START_SECONDS = 600  # for imports, and for the shared files of a campaign
+START_SECONDS = 600  # for imports, the shared files of a campaign and its first case, which imports more
 CASES_PER_PROCESS = 2_000  # then a new process, so that nothing piles up
 TAIL = 4_000  # characters of a process's output that a fault keeps
 
@@ -131,12 +131,12 @@ class _Child:
                 self.process.join()
                 self._fault(tally, keep, f"{self._output()}\nthe process died: exit code {self.process.exitcode}")
                 return self.case + 1
-            limit = self.campaign.seconds
             if kind == "peak":
                 tally.peak_megabytes = max(tally.peak_megabytes, int(text))
                 continue
             if kind == "ready":
                 continue
+            limit = self.campaign.seconds
             if kind == "fault":
                 self._fault(tally, keep, text)
             else:

@@ -64,6 +64,7 @@ class Visit:
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.host = urlsplit(address)[:2]
+        self._has_scripts = options.get("java_script_enabled", True)
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(TIMEOUT)
         self.page = self.context.new_page()
@@ -90,6 +91,13 @@ class Visit:
     def go(self, address: str, until: str = "load") -> None:
         """Open an address and wait until it is loaded."""
         self.page.goto(address, wait_until=until)
+        if until == "load":
+            self._wait_for_htmx()
+
+    def _wait_for_htmx(self) -> None:
+        """htmx starts a moment after the page is loaded; before that, what is typed or pressed does not reach it."""
+        if self._has_scripts:
+            expect(self.page.locator("[hx-get]:not([data-htmx-powered])")).to_have_count(0)
 
     @property
     def elsewhere(self) -> list[str]:
@@ -107,6 +115,7 @@ class Visit:
 
     def press(self, *keys: str) -> None:
         self.page.wait_for_load_state()  # before that, the page may not listen to keys yet
+        self._wait_for_htmx()
         for key in keys:
             self.page.keyboard.press(key)
 

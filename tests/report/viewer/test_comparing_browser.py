@@ -93,6 +93,7 @@ def test_pairs_are_filtered_and_sorted_in_place(visit, server):
     page = seen.page
     seen.press("/")
     page.keyboard.type("star")
+    page.wait_for_url("**q=star**")
     page.locator("#table").get_by_text("samples match").wait_for()
     count = int(page.locator("#outcome-first .figures").inner_text())
     page.locator("#outcome-first").press("Enter")
@@ -263,12 +264,12 @@ def test_plots_and_pairs_work_without_scripts(visit, server):
     page = visit(f"{server}/scatter/alba?x=rouge_l&y=cider_d", java_script_enabled=False).page
     page.locator("[name=x0]").fill("0.4")
     page.get_by_role("button", name="Show the samples").click()
-    assert "in the rectangle" in page.locator("#inside [data-status]").inner_text()
+    expect(page.locator("#inside [data-status]")).to_contain_text("in the rectangle")
     assert page.locator(".brush").is_visible()
     page.goto(f"{server}/pairs?{BOTH}&number=rouge_l")
     page.get_by_label("Result").select_option("second")
     page.get_by_role("button", name="Apply").click()
-    assert "outcome=second" in page.url
+    page.wait_for_url("**outcome=second**")
     assert set(page.locator(".pair-outcome > span:first-child").all_inner_texts()) == {"B better"}
     page.goto(f"{server}/compare?{BOTH}")
     assert page.locator(".forest-mark").count() == 3

@@ -181,15 +181,14 @@ def test_everything_works_without_scripts(visit, folder, file):
         page.get_by_role("button", name="Undo").click()
         page.get_by_role("button", name="Left is better").click()
         page.get_by_role("button", name="Skip").click()
-        assert "All 2 done" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("All 2 done")
         seen.go(address + "/run/alba")
         page.get_by_role("link", name="Add tags or a note").click()
         page.get_by_label("Tags").fill("x, y")
         page.get_by_role("button", name="Save").click()
-        assert page.locator(".run-tag").all_inner_texts() == ["x", "y"]
+        expect(page.locator(".run-tag")).to_have_text(["x", "y"])
         page.locator(".run-tag").first.click()
-        page.locator("tr[data-line]").first.wait_for()
-        assert page.locator("tr[data-line]").count() == 1
+        expect(page.locator("tr[data-line]")).to_have_count(1)
     assert records(file)[0]["label"] == "tie"
     assert len(records(file)) == 4
     (folder / ".mmeval-notes.jsonl").unlink()
