@@ -117,8 +117,8 @@ def test_no_text_is_executed(visit, hostile: Path, tmp_path: Path):
         for _ in range(5):
             page.locator("summary").click()
             page.locator("#comment").fill(allowed(ALL, 1_500))
-            page.locator(".label-choices button").first.click()
-            page.wait_for_load_state("networkidle")
+            with page.expect_navigation(wait_until="networkidle"):
+                page.locator(".label-choices button").first.click()
             assert page.evaluate("window.__pwned") is None
             page.set_viewport_size(PHONE)
             assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
