@@ -1,6 +1,6 @@
 """SQLite files in `$MMEVAL_HOME/cache`, which several processes may read and write at the same time.
 
-`MMEVAL_CACHE=off` switches every cache off. A cache that cannot be used gives one warning, and the work goes on
+`MMEVAL_CACHE=off` switches every cache off. A cache that cannot be used gives one warning, and the run continues
 without it.
 """
 
