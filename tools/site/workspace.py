@@ -58,9 +58,10 @@ def _replaced(output: str, real: str, shown: str) -> str:
     """The output with another path; the borders of tables keep their columns."""
 
     def padded(match: re.Match[str]) -> str:
-        return f"{shown}{match[1]}{' ' * (len(real) - len(shown))}{match[2]}"
+        blanks = len(match[2]) + len(real) - len(shown)
+        return f"{shown}{match[1]}{' ' * blanks}│"
 
-    output = re.sub(rf"{re.escape(real)}([^\s│]*)( *│)", padded, output)
+    output = re.sub(rf"{re.escape(real)}([^\s│]*)( *)│", padded, output)
     return output.replace(real, shown)
 
 
