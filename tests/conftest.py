@@ -22,10 +22,9 @@ from tests.resource_folders import WEIGHTS, joined, write_meteor
 
 # No test measures time, so that a busy machine fails none, and none draws other examples than the last time: a change
 # fails for its own faults. New examples are drawn by the profile "long".
-settings.register_profile(
-    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, database=None
-)
-settings.register_profile("long", settings.get_profile("default"), max_examples=5_000, derandomize=False)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", PATIENT, derandomize=True)
+settings.register_profile("long", PATIENT, max_examples=5_000)
 settings.register_profile("short", settings.get_profile("default"), max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

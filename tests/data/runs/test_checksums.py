@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from multimodal_eval import evaluate, load_run
 from multimodal_eval.core.errors import DamagedFileError
 from multimodal_eval.core.records import to_json
-from multimodal_eval.data.runs import checksums
+from multimodal_eval.data.runs import checksums, storage
 from multimodal_eval.data.runs.checksums import is_intact, sealed
 from multimodal_eval.data.runs.pieces import packed, piece_of, with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -63,8 +63,16 @@ def test_the_manifest_lists_the_sha256_of_every_data_file(tmp_path):
     assert not (run.path / "checksums").exists()
 
 
-def test_results_are_written_last(tmp_path):
+def test_results_are_written_last(tmp_path, monkeypatch):
+    written, replace = [], storage.replace
+
+    def recorded(source, target):
+        replace(source, target)
+        written.append(target.name)
+
+    monkeypatch.setattr(storage, "replace", recorded)
     run = evaluate(ROWS, metrics=["cider"], output=tmp_path / "run")
+    assert written[-1] == "results.json"
     times = {file.name: file.stat().st_mtime_ns for file in run.path.rglob("*") if file.is_file()}
     assert times["results.json"] == max(times.values())  # some systems give equal times to files of one tick
 
