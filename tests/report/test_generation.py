@@ -177,5 +177,5 @@ def test_links_out_of_the_folder_are_refused(tmp_path):
         link.symlink_to(elsewhere.part("answers", 1))
         answer = client(tmp_path / "runs").get("/run/first")
         assert answer.status_code == 404
-        assert "points outside the folder" in answer.text
+        assert "leads out of the folder" in answer.text
         link.unlink()

@@ -117,7 +117,7 @@ def test_verdicts_outside_the_folder_are_not_read(folder, tmp_path):
     file.symlink_to(tmp_path / "elsewhere.parquet")
     response = client(tmp_path / "runs").get("/sample/copy?row=1")
     assert response.status_code == 404
-    assert "points outside the folder" in text_of(response.text)
+    assert "leads out of the folder" in text_of(response.text)
 
 
 @pytest.mark.parametrize("name", ["../../../etc/x", "a/b", "", "a\0b", "x:y"])

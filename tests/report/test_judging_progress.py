@@ -59,4 +59,4 @@ def test_verdicts_outside_the_folder_are_not_read(judging, tmp_path):
     elsewhere = tmp_path / "elsewhere.jsonl"
     elsewhere.write_text("")
     (judging.path / journal_of("good")).symlink_to(elsewhere)
-    assert "points outside the folder" in client(tmp_path / "runs").get("/run/first").text
+    assert "leads out of the folder" in client(tmp_path / "runs").get("/run/first").text

@@ -15,6 +15,7 @@ MultimodalEvalError            exit 1
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 │   ├── MissingFileError       a missing file of a run folder
 │   ├── DamagedFileError       a file of a run folder that differs from its checksum
+│   ├── OutsideError           a link in a run folder that leads out of it
 │   └── OpenSamplesError       samples without a result after all retries; the run can be resumed
 ├── FetchError                 a resource that could not be fetched or does not match its checksum
 ├── MediaError                 a file of a sample that cannot or may not be opened
@@ -52,6 +53,7 @@ __all__ = [
     "NothingNamedError",
     "NothingScoredError",
     "OpenSamplesError",
+    "OutsideError",
     "Problem",
     "RetryableError",
     "RunFolderError",
@@ -222,6 +224,10 @@ class DamagedFileError(RunFolderError):
 
     def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled
         return type(self), (self.folder, self.name, self.problem, self.advice)
+
+
+class OutsideError(RunFolderError):
+    """A link in a run folder that leads out of it; nothing was read, written or removed there."""
 
 
 class OpenSamplesError(RunFolderError):

@@ -140,6 +140,7 @@ def resume(
     chosen = Engine.of(engine, workers)
     folder = RunFolder(location)
     info = folder.read_info()
+    folder.refuse_links_out()
     if info.state == "done" and not any(faults(folder)):
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         if is_recorded(folder):  # a process that was killed at its very end leaves its progress

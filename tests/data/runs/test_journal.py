@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.data.runs.journal import Journal
 
 records = st.lists(st.binary(max_size=200).filter(lambda record: b"\n" not in record), max_size=20)
@@ -73,6 +75,21 @@ def test_without_a_file_there_are_no_records(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_an_error(tmp_path):
-    journal = Journal(Path("/dev/full"))
-    with pytest.raises(OSError, match="No space left"):
-        journal.append(b"record")
+    journal = Journal(tmp_path / "journal.jsonl")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # no file of this process may grow
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            journal.append(b"record")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_only_a_regular_file_is_appended_to(tmp_path, kind):
+    path, outside = tmp_path / "journal.jsonl", tmp_path / "outside.jsonl"
+    outside.write_bytes(b"kept")
+    {"link": lambda: path.symlink_to(outside), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
+    with pytest.raises(RunFolderError, match="not a regular file"):
+        Journal(path).append(b"record")
+    assert outside.read_bytes() == b"kept"

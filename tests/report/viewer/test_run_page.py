@@ -204,7 +204,7 @@ def test_links_out_of_the_folder_stop_a_report(folder: Path, tmp_path: Path):
     (extra / "part-00000.parquet").symlink_to(outside)
     answer = client(tmp_path / "runs").get("/report/alba")
     assert answer.status_code == 404
-    assert "points outside the folder" in answer.text
+    assert "leads out of the folder" in answer.text
 
 
 @pytest.mark.parametrize("route", ["report", "histograms", "slices", "spread"])

@@ -139,4 +139,4 @@ def test_a_record_outside_the_folder_is_not_read(runs: Path, tmp_path: Path):
     for address in ("/", "/run/live", "/progress/live"):
         text = client(runs).get(address).text
         assert "the secret" not in text
-        assert "points outside the folder" in text
+        assert "leads out of the folder" in text

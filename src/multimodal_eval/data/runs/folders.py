@@ -12,9 +12,12 @@ def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
     """The run folders in a folder, by name, including those one level deeper (one run per task)."""
     base = storage_at(parent)
     for name in base.names():
-        if base.exists(f"{name}/run.json"):
-            yield name, RunFolder(below(base.location, name))
+        folder = RunFolder(below(base.location, name))  # which may be a link: its target is a folder of its own
+        names = folder.storage.names()
+        if "run.json" in names:
+            yield name, folder
             continue
-        for inner in base.names(name):
-            if base.exists(f"{name}/{inner}/run.json"):
-                yield f"{name}/{inner}", RunFolder(below(base.location, f"{name}/{inner}"))
+        for inner in names:
+            run = RunFolder(below(folder.location, inner))
+            if "run.json" in run.storage.names():
+                yield f"{name}/{inner}", run

@@ -13,12 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.system_files import BINARY
 
 __all__ = ["Journal"]
 
 _FLUSHED_EVERY = 256  # records between two flushes to the disk: a failure of the machine loses about these
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its reader
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY | _PLAIN
 
 
 class Journal:
@@ -41,6 +43,7 @@ class Journal:
             return
         if self._descriptor is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            _refuse_special(self.path)
             _end_last_line(self.path)
             self._descriptor = os.open(self.path, _FLAGS, 0o644)
         view = memoryview(b"%08x %s\n" % (zlib.crc32(record), record))
@@ -98,6 +101,11 @@ class Journal:
 def _flush(descriptor: int) -> None:
     """Wait until the content of a file is on the disk. Only Linux can leave out the time of the change."""
     getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def _refuse_special(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise RunFolderError(f"{path} is not a regular file, so nothing can be appended to it. Remove it")
 
 
 def _end_last_line(path: Path) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -203,6 +203,9 @@ class RemoteStorage:
     def locked(self) -> Iterator[None]:
         """No lock: the user must not start a second process for the same run."""
         yield
+
+    def refuse_links_out(self, is_ours: Callable[[str], bool]) -> None:
+        """Links, if the server has any, are its own affair: nothing of this machine is at a URL."""
 
     def _fresh(self, name: str) -> str:
         """The path of a name, with its cache entry cleared, because other processes write too."""

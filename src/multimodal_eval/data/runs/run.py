@@ -232,7 +232,8 @@ class Run(HasHtml):
         if isinstance(source, LocalStorage) and isinstance(target, LocalStorage):
             if target.path.exists():
                 raise RunFolderError(f"{target.label} already exists")
-            shutil.copytree(self.path, target.path)
+            self.folder.refuse_links_out()  # before anything is copied
+            shutil.copytree(self.path, target.path, symlinks=True)
             return Run(location)
         if target.is_taken():
             raise RunFolderError(f"{target.label} already exists")

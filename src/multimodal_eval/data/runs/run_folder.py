@@ -21,6 +21,7 @@ from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs import checksums, part_files
 from multimodal_eval.data.runs.checksums import Checksums, sealed, sha256, sha256_of_file
+from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, faults_named, part_name, to_parquet
 from multimodal_eval.data.runs.pieces import packed, piece_of
 from multimodal_eval.data.runs.run_content import REPLACED, SCRATCH, is_content
@@ -71,6 +72,7 @@ class RunFolder:
         folder = cls(location, is_durable=is_durable)
         folder._refuse_taken(overwrite)
         with folder.storage.made() as is_new:
+            folder.refuse_links_out()
             if folder._refuse_taken(overwrite):  # again: another process may have been faster
                 folder._set_aside()
             folder._was_there = not is_new
@@ -140,10 +142,14 @@ class RunFolder:
     @property
     def path(self) -> Path:
         """The folder on this machine; one at a URL has none."""
+        return self._local.path
+
+    @property
+    def _local(self) -> LocalStorage:
         if not isinstance(self.storage, LocalStorage):
             raise RunFolderError(f"{self.label} is not a folder on this machine and has no path; use `location`")
         self.sync()
-        return self.storage.path
+        return self.storage
 
     @property
     def defers(self) -> bool:
@@ -159,9 +165,20 @@ class RunFolder:
         """The folder without a cache of its parts, unless its files are only in memory."""
         return self if self.defers else RunFolder(self.location)
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Lock the folder against a second process; at a URL there is no lock."""
-        return self.storage.locked()
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder against a second process, to change it; at a URL there is no lock."""
+        with self.storage.locked():
+            self.refuse_links_out()  # before the first change: a refused folder is as it was
+            yield
+
+    def refuse_links_out(self) -> None:
+        """Refuse a run with a link, at any depth, that leads out of its folder."""
+        self.storage.refuse_links_out(lambda name: is_content(name) or name == REPLACED)
+
+    def journal(self, name: str) -> Journal:
+        """A file of this folder that records are appended to."""
+        return Journal(self._local.place_to_change(name))
 
     def discard(self, *, was_there: bool = False) -> None:
         """Remove the run, because its input was refused. A folder that was there before stays, with its old run."""
@@ -266,7 +283,7 @@ class RunFolder:
 
     def part(self, kind: Kind, number: int) -> Path:
         """The path of a part on this machine."""
-        return self.path / part_name(kind, number)
+        return self._local.place(part_name(kind, number))
 
     def write_part(self, kind: Kind, number: int, table: Any) -> None:
         """Commit a part."""

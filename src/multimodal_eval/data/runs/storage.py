@@ -12,11 +12,12 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 from urllib.parse import urlsplit
 
-from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, MissingFileError, OutsideError, RunFolderError
+from multimodal_eval.core.inside import leading_out, links_out
 from multimodal_eval.core.system_files import close_locked, open_folder, replace, try_lock
 
 Location = str | Path  # a URL is always a string; `Path` would drop one of its slashes
@@ -92,7 +93,7 @@ class Storage(Protocol):
         """Write a file like `write`; a temporary folder may wait until the file is needed."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with its content, if it exists."""
+        """Remove a file, or a folder with its content, if it exists. A link is removed, and not what it leads to."""
 
     def move(self, name: str, target: str) -> None:
         """Move a file, or a folder with its content, within this folder."""
@@ -102,6 +103,9 @@ class Storage(Protocol):
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder against a second process, if the filesystem supports it."""
+
+    def refuse_links_out(self, is_ours: Callable[[str], bool]) -> None:
+        """Refuse the folder if one of our files or folders in it, or anything below these, is a link that leads out."""
 
 
 def is_url(location: Location) -> bool:
@@ -114,7 +118,7 @@ def located(location: Location) -> Location:
     if isinstance(location, Path) or not is_url(location):
         return Path(location)
     scheme, separator, rest = location.partition("://")
-    if scheme.lower() != "file":
+    if scheme.lower() not in ("file", "local"):
         return scheme + separator + rest.rstrip("/")
     parts = urlsplit(location)
     if parts.netloc not in ("", "localhost") or not parts.path:
@@ -161,6 +165,8 @@ def copy_file(source: Storage, target: Storage, name: str) -> None:
 class LocalStorage:
     """A folder on a local disk. Files are written under a temporary name, synced and renamed. It can be locked.
 
+    The folder may come from somebody else, links included. A name that a link leads out of the folder is refused,
+    whatever is done with it. Links that stay inside are read, but nothing is written or removed through them.
     A temporary folder is not durable: its files need not survive a failure of the machine and are not synced.
     """
 
@@ -191,6 +197,31 @@ class LocalStorage:
     def label(self) -> str:
         """The path as it was given."""
         return str(self.path)
+
+    def place(self, name: str) -> Path:
+        """The path of a name, after refusing links that lead out of the folder."""
+        if (out := leading_out(self.path, name)) is not None:
+            raise self._leads_out(out)
+        return self.path / name
+
+    def place_to_change(self, name: str) -> Path:
+        """The path of a name that is written or removed: no link is on the way to it."""
+        path = self.place(name)
+        for parent in PurePosixPath(name).parents:
+            if parent.name and (self.path / parent).is_symlink():
+                raise RunFolderError(f"{self.path / parent} is a link, through which nothing is written or removed")
+        return path
+
+    def _leads_out(self, link: Path) -> OutsideError:
+        return OutsideError(
+            f"{link} leads out of the folder {self.path}, so nothing was read, written or removed there. Remove the "
+            "link, or put a copy of what it leads to in its place"
+        )
+
+    def refuse_links_out(self, is_ours: Callable[[str], bool]) -> None:
+        """Refuse the folder if one of our files or folders in it, or anything below these, is a link that leads out."""
+        for link in links_out(self.path, filter(is_ours, self.names())):
+            raise self._leads_out(link)
 
     def is_taken(self) -> bool:
         """Whether the path is a file or a folder that is not empty; temporary files do not count."""
@@ -229,15 +260,15 @@ class LocalStorage:
 
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
-        return (self.path / name).is_file()
+        return self.place(name).is_file()
 
     def names(self, folder: str = "") -> list[str]:
         """The names of the files and folders in a folder."""
-        place = self.path / folder
+        place = self.place(folder)
         return sorted(item.name for item in place.iterdir()) if place.is_dir() else []
 
     def files(self) -> list[str]:
-        """Every file at any depth."""
+        """Every file at any depth; no link to a folder is followed."""
         return sorted(item.relative_to(self.path).as_posix() for item in self.path.rglob("*") if item.is_file())
 
     def read_bytes(self, name: str) -> bytes:
@@ -258,14 +289,14 @@ class LocalStorage:
     @contextmanager
     def local_copy(self, name: str) -> Iterator[Path]:
         """The file itself."""
-        path = self.path / name
+        path = self.place(name)
         if not path.is_file():
             raise MissingFileError(f"{path} is missing")
         yield path
 
     def write(self, name: str, write: Write, *, is_temporary: bool = False) -> None:
         """Write a file under another name in the same folder, sync it and rename it."""
-        path = self.path / name
+        path = self.place_to_change(name)
         if "/" in name:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, write, is_durable=self.is_durable and not is_temporary)
@@ -280,7 +311,7 @@ class LocalStorage:
 
     def link(self, source: LocalStorage, name: str) -> None:
         """Create a hard link, or a copy if the disk does not support links."""
-        path = self.path / name
+        path = self.place_to_change(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with source.local_copy(name) as origin:
@@ -291,16 +322,17 @@ class LocalStorage:
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with its content."""
-        path = self.path / name
-        if path.is_dir():
+        path = self.place_to_change(name)
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
 
     def move(self, name: str, target: str) -> None:
         """Rename a file or a folder."""
-        (self.path / target).parent.mkdir(parents=True, exist_ok=True)
-        (self.path / name).rename(self.path / target)
+        old, new = self.place_to_change(name), self.place_to_change(target)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(new)
 
     def remove_all(self) -> None:
         """Remove the folder."""

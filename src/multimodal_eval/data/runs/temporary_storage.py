@@ -54,6 +54,9 @@ class TemporaryStorage(LocalStorage):
         """No lock: nobody else knows the folder."""
         yield
 
+    def refuse_links_out(self, is_ours: Callable[[str], bool]) -> None:
+        """Nobody else knows the folder."""
+
     def sync(self) -> None:
         """Write all files that are only in memory."""
         with self._lock:

@@ -29,6 +29,7 @@ _OURS = re.compile(
     rf"(?:index|methods)\.html|leaderboard\.(?:json|csv)"
     rf"|submissions/{_SLUG}/(?:(?:index|report)\.html|results\.(?:json|csv))"
 )
+_LEFTOVER = re.compile(rf"\.[0-9a-f]+{re.escape(TEMPORARY)}\Z")
 Files = Mapping[str, Callable[[], bytes]]  # by name, in the order in which they are written
 _ADVICE = "Name an empty or a new folder with --site"
 
@@ -77,11 +78,12 @@ class SiteFolder:
         for name in sorted(new):
             if (self.path / name).exists():
                 raise ConfigError(f"{self.path / name} is in the way: it is not part of the site. Move it elsewhere")
+        for name in sorted(files.keys() | self._old):
+            self._storage.place_to_change(name)  # refuses links before the first change
         self._storage.make()
         with self._storage.locked():
             self._list(self._old | new)
             for number, name in enumerate(sorted(files, key=lambda name: name not in new), 1):
-                self._require_inside(name)
                 self._storage.write_bytes(name, files[name]())
                 progress("writing the site", number, len(files))
             for name in sorted(self._old - files.keys()):
@@ -93,22 +95,14 @@ class SiteFolder:
         content = _List(f"multimodal-eval {__version__}", FORMAT, sorted(names))
         self._storage.write_bytes(LIST, to_json(content))
 
-    def _require_inside(self, name: str) -> None:
-        """A folder of the site must not be a link to another place."""
-        for parent in Path(name).parents:
-            if (self.path / parent).is_symlink() and parent != Path():
-                raise ConfigError(f"{self.path / parent} is a link to another folder. Remove it")
-
     def _remove(self, name: str) -> None:
-        self._require_inside(name)
-        path = self.path / name
         with suppress(OSError):  # it is not linked to any more
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()  # only if nothing else is in it
+            self._storage.remove(name)
+            (self.path / name).parent.rmdir()  # only if nothing else is in it
 
     def _remove_leftovers(self) -> None:
         """Unfinished files of a process that was killed."""
-        for pattern in ("*", "submissions/*/*"):
-            for path in self.path.glob(f"{pattern}{TEMPORARY}"):
-                with suppress(OSError):
-                    path.unlink()
+        for name in self._storage.files():
+            final = _LEFTOVER.sub("", name)
+            if final != name and (final == LIST or _OURS.fullmatch(final)):
+                self._storage.remove(name)

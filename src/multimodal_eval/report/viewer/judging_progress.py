@@ -6,7 +6,6 @@ from collections import Counter
 from typing import NamedTuple
 
 from multimodal_eval.core.records import RunInfo
-from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.judging.verdict_parts import VerdictParts, journal_of, records_of
 
@@ -35,7 +34,7 @@ def _judged(folder: RunFolder, info: RunInfo, metric: str, *, with_journal: bool
         return Judged(parts.done, len(info.parts) - len(parts.left))
     known = {
         (record.row, record.place)
-        for record in records_of(Journal(folder.path / journal_of(metric)))
+        for record in records_of(folder.journal(journal_of(metric)))
         if parts.is_left(record.row)
     }
     replies = Counter(row for row, _ in known)

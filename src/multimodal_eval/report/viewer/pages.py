@@ -11,7 +11,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, OutsideError, RunFolderError
 from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.viewer.exports import Table
@@ -162,6 +162,6 @@ class Pages:
 
 def status_of(error: MultimodalEvalError) -> int:
     """The HTTP status code for an error."""
-    if isinstance(error, NoSuchRunError | MediaError):
+    if isinstance(error, NoSuchRunError | OutsideError | MediaError):
         return 404
     return 409 if isinstance(error, RunFolderError) else 400

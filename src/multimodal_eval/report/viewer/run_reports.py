@@ -36,7 +36,7 @@ class RunReports:
 
     def of(self, run: ViewedRun) -> str:
         """The report of a finished run. Reports are rendered one at a time."""
-        run.refuse_links_outside()
+        run.folder.refuse_links_out()
         with self._lock:
             page = self._pages.get(run.identity)
             if page is None:

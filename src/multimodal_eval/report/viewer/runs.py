@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -20,15 +19,12 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import RunInfo
-from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.folders import run_folders
-from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import is_content
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
 from multimodal_eval.report.judges import JudgeView, judge_views
 from multimodal_eval.report.viewer.judging_progress import judged
 from multimodal_eval.report.viewer.run_progress import Counted, Progress, progress_of
@@ -48,7 +44,6 @@ class ViewedRun:
     name: str
     folder: RunFolder
     info: RunInfo
-    root: Path = field(repr=False)
 
     @property
     def state(self) -> str:
@@ -62,8 +57,7 @@ class ViewedRun:
 
     @cached_property
     def run(self) -> Run:
-        """The finished run. It reads the parts itself, so their links are checked first."""
-        _ = self.scores, self._texts
+        """The finished run."""
         return Run(self.folder.path)
 
     @cached_property
@@ -97,47 +91,20 @@ class ViewedRun:
         return {number: files[number] for number in chosen}
 
     def _parts(self, kind: str) -> dict[int, Path]:
-        """The existing parts, by number. A link that leads out of the folder is refused."""
-        folder = self.folder.path / kind
-        if not folder.is_dir():
-            return {}
-        self._refuse_outside(folder)
-        parts = {}
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                match = _PART.fullmatch(entry.name)
-                if match is None:
-                    continue
-                if entry.is_symlink():
-                    self._refuse_outside(Path(entry.path))
-                parts[int(match[1])] = Path(entry.path)
-        return dict(sorted(parts.items()))
-
-    def _refuse_outside(self, path: Path) -> None:
-        if not path.resolve().is_relative_to(self.root):
-            raise NoSuchRunError(f"{path.name} of the run {self.name} points outside the folder")
-
-    def refuse_links_outside(self) -> None:
-        """Refuse a run with a link, at any depth, that leads out of the viewed folder."""
-        for place, folders, files in os.walk(self.folder.path):
-            for name in (*folders, *files):
-                path = Path(place, name)
-                if path.is_symlink():
-                    self._refuse_outside(path)
+        """The existing parts, by number."""
+        numbers = [int(match[1]) for name in self.folder.storage.names(kind) if (match := _PART.fullmatch(name))]
+        return {number: self.folder.part(kind, number) for number in sorted(numbers)}
 
     @cached_property
     def _answered(self) -> dict[int, Path]:
-        """The files of answers, by part number; those of the exchanges are checked too."""
-        _ = self._parts("exchanges")
-        for name in (EXCHANGES, JOURNAL):
-            self._refuse_outside(self.folder.path / name)
+        """The files of answers, by part number."""
         return {number: path for number, path in self._parts("answers").items() if number < len(self.sizes)}
 
     @property
     def _journaled(self) -> int:
         """The number of samples with an outcome in parts that are not committed."""
         rows = set()
-        for record in records_of(Journal(self.folder.path / JOURNAL)):
+        for record in records_of(self.folder.journal(JOURNAL)):
             with suppress(NoSuchRunError):
                 if self.part_of(record.row) not in self._answered:
                     rows.add(record.row)
@@ -159,7 +126,6 @@ class ViewedRun:
     @cached_property
     def judges(self) -> list[JudgeView]:
         """What is stored about the judges. It is not computed here, which would read all verdicts."""
-        self._refuse_outside(self.folder.path / "judges.json")
         return judge_views(self.info, self.folder.read_judges())
 
     def verdicts_on(self, row: int, details: Mapping[str, object]) -> dict[str, list[ShownVerdict]]:
@@ -167,8 +133,6 @@ class ViewedRun:
         judged: dict[str, list[ShownVerdict]] = {}
         part = self.part_of(row)
         for metric in self.info.judging:
-            for kind in (verdicts_kind(metric), exchanges_kind(metric)):
-                self._refuse_outside(self.folder.path / part_name(kind, part))
             config = self.info.config.judges.get(metric)
             models = [] if config is None else [model.model for model in config.models]
             if verdicts := verdicts_of_sample(self.folder, metric, part, row, models, details.get(metric)):
@@ -261,16 +225,9 @@ class ViewedRun:
             answered = sum(self.sizes[number] for number in self._answered)
             return Counted(answered + (self._journaled if with_journal else 0), total, len(self._answered), planned)
         if self.state == "judging":
-            done = judged(self.folder, self._info_of_own_files(), with_journal=with_journal)
+            done = judged(self.folder, self.info, with_journal=with_journal)
             return Counted(done.rows, total, done.parts, planned)
         return Counted(self.committed, total, len(self.scores), planned)
-
-    def _info_of_own_files(self) -> RunInfo:
-        """The description, after refusing verdicts whose links lead out of the folder."""
-        place = self.folder.path / "verdicts"
-        for path in (place, *(place.iterdir() if place.is_dir() else ())):
-            self._refuse_outside(path)
-        return self.info
 
 
 class RunsFolder:
@@ -296,18 +253,12 @@ class RunsFolder:
         if path is None:
             raise NoSuchRunError(f"no run is named {name!r} in this folder")
         try:
-            self._refuse_links(path, name)
-            return ViewedRun(name, RunFolder(path), RunFolder(path).read_info(), self.root)
+            folder = RunFolder(path)
+            for entry in filter(is_content, folder.storage.names()):
+                folder.storage.exists(entry)  # refuses a link that leads out; what is deeper is checked when it is read
+            return ViewedRun(name, folder, folder.read_info())
         except (OSError, UnicodeError, msgspec.MsgspecError) as fault:
             raise RunFolderError(f"the run {name} cannot be read: {fault}") from None
-
-    def _refuse_links(self, path: Path, name: str) -> None:
-        """Refuse a run in which a link leads out of the viewed folder: results.json, lint.json, state, …"""
-        with os.scandir(path) as entries:
-            links = [entry for entry in entries if entry.is_symlink() and is_content(entry.name)]
-        for link in links:
-            if not Path(link.path).resolve().is_relative_to(self.root):
-                raise NoSuchRunError(f"{link.name} of the run {name} points outside the folder")
 
     def _path(self, name: str) -> Path | None:
         """The folder of a run, one or two levels deep; None if there is none or a link leads out of the folder."""

@@ -12,7 +12,6 @@ from multimodal_eval.core.config import Price
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.progress import Progress, noted
 from multimodal_eval.core.records import RunInfo
-from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.meter import BudgetError, Meter, Metered
 from multimodal_eval.generate.prices import cost_of, money
@@ -121,7 +120,7 @@ def _usage(folder: RunFolder, info: RunInfo) -> Iterator[Usage]:
 
 def _journaled_usage(folder: RunFolder, parts: AnswerParts) -> Iterable[Usage]:
     rows: dict[int, Usage] = {}  # of several records of a row, the last one counts
-    for record in records_of(Journal(folder.path / JOURNAL)):
+    for record in records_of(folder.journal(JOURNAL)):
         if parts.is_left(record.row):
             rows[record.row] = usage_of(record.exchange)
     return rows.values()

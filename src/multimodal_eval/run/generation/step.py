@@ -195,7 +195,7 @@ class _Step:
 
     def _journal(self) -> Journal:
         """The journal; a temporary folder needs none, because it is lost with the process."""
-        return Journal(self.folder.path / JOURNAL if self.folder.is_kept else None)
+        return self.folder.journal(JOURNAL) if self.folder.is_kept else Journal(None)
 
     def _read_journal(self) -> None:
         complete = []
@@ -334,7 +334,7 @@ class _Step:
 
     def _keep_temporary(self) -> None:
         """Store what is only in memory: a temporary folder with open samples can be resumed."""
-        with Journal(self.folder.path / JOURNAL) as journal:
+        with self.folder.journal(JOURNAL) as journal:
             for rows in self._parts.exchanges.values():
                 for row, exchange in rows.items():
                     journal.append(msgspec.json.encode(JournalRecord(row, exchange)))

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -185,7 +184,7 @@ class _Step:
         spent = paid(self.folder, self.info, metric.name, config) if config.budget is not None else 0.0
         with ExitStack() as stack:
             self._disk = stack.enter_context(OneThread("run-folder"))
-            self._log = stack.enter_context(Journal(self._journal if self.folder.is_kept else None))
+            self._log = stack.enter_context(self._journal if self.folder.is_kept else Journal(None))
             self._stopper = pair_stopper(self.plan, self.folder, self.info, metric)
             self._read_journal()
             self._panel = stack.enter_context(Panel(config, policy_of(self.plan.config), spent))
@@ -209,8 +208,8 @@ class _Step:
                 self._refuse_open()
 
     @property
-    def _journal(self) -> Path:
-        return self.folder.path / journal_of(self.metric.name)
+    def _journal(self) -> Journal:
+        return self.folder.journal(journal_of(self.metric.name))
 
     def _read_journal(self) -> None:
         repeats = range(1, self.metric.config.repeats + 1)
@@ -335,7 +334,7 @@ class _Step:
     def _keep_temporary(self) -> None:
         """Store what is only in memory: a temporary folder can be resumed."""
         if not self.folder.is_kept:
-            with Journal(self._journal) as journal:
+            with self._journal as journal:
                 for record in self._parts.all_known():
                     journal.append(msgspec.json.encode(record))
 

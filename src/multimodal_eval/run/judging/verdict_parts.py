@@ -136,7 +136,7 @@ def paid(folder: RunFolder, info: RunInfo, metric: str, config: JudgeConfig) -> 
             for judge, usage in zip(judges, stored_usage(folder, *kinds, part), strict=True):
                 price = prices[judge]
                 total += 0.0 if price is None else cost_of_usage(price, usage)
-    journal = Journal(folder.path / journal_of(metric) if folder.is_kept and parts.left else None)
+    journal = folder.journal(journal_of(metric)) if folder.is_kept and parts.left else Journal(None)
     records = {(each.row, each.place): each for each in records_of(journal) if parts.is_left(each.row)}
     for record in records.values():  # of several records of a question, the last one counts
         price = prices[record.place.judge] if 0 <= record.place.judge < len(prices) else None
