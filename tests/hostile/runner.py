@@ -162,11 +162,17 @@ class _Child:
         reported = self.scratch / f"fault-{self.case}"  # a living process has set it aside
         source = reported if reported.exists() else self.scratch / "case"
         if source.exists():
-            shutil.copytree(source, folder, symlinks=True, ignore_dangling_symlinks=True)
+            shutil.copytree(source, folder, symlinks=True, ignore=_special)
         folder.mkdir(parents=True, exist_ok=True)
         again = f"python -m tests.hostile --only {self.campaign.name} --seed {self.seed} --case {self.case}"
         (folder / "FAULT.txt").write_text(f"{again}\n\n{text}\n", encoding="utf-8", errors="replace")
         tally.faults.append(FoundFault(self.case, text, folder))
+
+
+def _special(folder: str, names: list[str]) -> list[str]:
+    """Pipes and sockets, which cannot be copied."""
+    paths = {name: Path(folder, name) for name in names}
+    return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
 def _try_cases(name: str, seed: int, case: int, last: int, scratch: str, reports: Connection, paths: list[str]) -> None:

@@ -9,7 +9,7 @@ import click
 
 from multimodal_eval.cli.batch_options import batch_of, batch_options, shown_if_written
 from multimodal_eval.cli.generation_options import effort_changes, generation_settings, model_options
-from multimodal_eval.cli.options import Params, data_format_option, input_options
+from multimodal_eval.cli.options import Params, data_format_option, input_options, task_options
 from multimodal_eval.cli.run import refuse_wrong_use
 from multimodal_eval.cli.running import continuable, continuing, opened_task, settings_of, started
 from multimodal_eval.cli.sample_options import answer_options
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @batch_options
 @answer_options
 @input_options
+@task_options
 @data_format_option
 def generate(data: Path | None, resumed: Any, **params: Any) -> None:
     """Ask a model for an answer to every sample of DATA, and stop there. `mmeval score RUN` scores the answers.

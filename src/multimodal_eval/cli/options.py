@@ -142,6 +142,14 @@ def input_options(command: Command) -> Command:
     return command
 
 
+def task_options(command: Command) -> Command:
+    """What the user allows a task file, which may come from somebody else."""
+    outside = "Let a task file, or a judge's file, name files outside its folder."
+    command = click.option("--allow-outside", is_flag=True, help=outside)(command)
+    replaced = "Read these data instead of those that the task file names."
+    return click.option("--data", "task_data", type=click.Path(path_type=Path), help=replaced)(command)
+
+
 def format_option(command: Command) -> Command:
     """The output as a table for people or as JSON for programs."""
     formats = click.Choice(["table", "json"])

@@ -23,6 +23,7 @@ from multimodal_eval.cli.options import (
     engine_options,
     input_options,
     refuse_overwrite_alone,
+    task_options,
 )
 from multimodal_eval.cli.running import (
     RESUMED,
@@ -43,6 +44,7 @@ from multimodal_eval.cli.sample_options import run_options
 @judge_options
 @run_options
 @input_options
+@task_options
 @engine_options
 @data_output_options
 def run(data: Path | None, resumed: Any, **params: Any) -> None:

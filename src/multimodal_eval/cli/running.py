@@ -54,6 +54,7 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
         allow_partial=params["allow_partial"],
         allow_empty=params.get("allow_empty"),
         image_root=None if params["image_root"] is None else str(params["image_root"]),
+        allow_outside=params.get("allow_outside"),
         allow_outside_images=params["allow_outside_images"],
         allow_image_urls=params["allow_image_urls"],
         **more,
@@ -65,15 +66,27 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
 
     The settings of the file become those of --config, below the settings of a file that is given there.
     """
+    import msgspec
+
+    from multimodal_eval.run.config import load_config
     from multimodal_eval.run.task_files import is_task_file, with_task
 
     if not is_task_file(data):
+        refuse_task_data(data, params)
         return data, dict(params)
-    chosen = params["task"], params.get("metrics")
-    data, config, notes = with_task(data, params["config"], params.get("model"), *chosen)
+    chosen, config = (params["task"], params.get("metrics")), params["config"]
+    if params["allow_outside"]:
+        config = {**msgspec.to_builtins(load_config(config)), "allow_outside": True}
+    data, config, notes = with_task(data, config, params.get("model"), *chosen, task_data=params["task_data"])
     for note in notes:
         click.echo(f"! {note}", err=True)
     return data, {**params, "config": config}
+
+
+def refuse_task_data(data: Any, params: Params) -> None:
+    """Refuse --data without a task file, whose data it replaces."""
+    if params["task_data"] is not None:
+        raise click.UsageError(f"--data replaces the data of a task file, and {data} is not one")
 
 
 def refuse_others(params: Params, allowed: Collection[str], what: str) -> None:

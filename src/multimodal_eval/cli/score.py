@@ -22,6 +22,7 @@ from multimodal_eval.cli.options import (
     engine_options,
     input_options,
     refuse_overwrite_alone,
+    task_options,
 )
 from multimodal_eval.cli.running import (
     RESUMED,
@@ -50,6 +51,7 @@ _OF_SCORES = (
 @preview_options
 @run_options
 @input_options
+@task_options
 @engine_options
 @data_output_options
 def score(data: Path | None, predictions: Path | None, resumed: Any, **params: Any) -> None:

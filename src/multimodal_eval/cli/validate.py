@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from multimodal_eval.cli.options import (
+    Params,
     annotators_option,
     empty_option,
     input_options,
     log_format_option,
     questions_option,
+    task_options,
 )
 
 _SHOWN_COLUMNS = 100
@@ -26,6 +28,7 @@ _SHOWN_COLUMNS = 100
 @questions_option
 @log_format_option
 @input_options
+@task_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
     """Check DATA (and PREDICTIONS) as `score` does, and list the problems by kind.
 
@@ -44,7 +47,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     from multimodal_eval.run.nothing_scored import missing_answers, missing_references, refuse_missing_answers
 
     given = data
-    data, columns, log = _task_data(data, dict(params["mapping"]))
+    data, columns, log = _task_data(data, params)
     annotators = tuple(part.strip() for part in (params["annotators"] or "").split(",") if part.strip())
     mapped, questions = parse_map(columns), params["questions"]
     source = FileInput(
@@ -79,12 +82,15 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
         out.print(f"! {note}")
 
 
-def _task_data(data: Path, columns: dict[str, str]) -> tuple[Path, dict[str, str], str | None]:
+def _task_data(data: Path, params: Params) -> tuple[Path, dict[str, str], str | None]:
     """The data, columns and format of a task file; other data as they are."""
+    from multimodal_eval.cli.running import refuse_task_data
     from multimodal_eval.run.config import merged_columns
     from multimodal_eval.run.task_files import is_task_file, open_task
 
+    columns = dict(params["mapping"])
     if not is_task_file(data):
+        refuse_task_data(data, params)
         return data, columns, None
-    task = open_task(data)
+    task = open_task(data, task_data=params["task_data"], allow_outside=params["allow_outside"])
     return task.data, merged_columns(task.settings["map"], columns), task.settings["format"]

@@ -96,6 +96,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     allow_empty: bool = False  # a metric without a single score is not an error
     skip_lint: bool = False
     image_root: str | None = None  # None: the data file's folder; no root for samples in memory
+    allow_outside: bool = False  # the files that a task file or a judge's file names may be in other folders
     allow_outside_images: bool = False
     allow_image_urls: bool = False
     media_roots: list[str] = []  # set by `--media-root`: further folders that media are read from

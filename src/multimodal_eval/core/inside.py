@@ -7,14 +7,17 @@ determines asks here first: a link that leads out of the folder is refused, wher
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["inside", "leading_out", "links_out", "read_text"]
+__all__ = ["NamingFile", "leading_out", "links_out", "read_text"]
 
+_PATTERN = re.compile(r"[*?[]")
 _HAS_JUNCTIONS = os.name == "nt"  # folders that lead elsewhere and are not links to Python 3.11
 
 
@@ -46,48 +49,73 @@ def links_out(folder: Path, names: Iterable[str]) -> Iterator[Path]:
             yield from links_out(folder, inner)
 
 
-def inside(file: Path, key: str, name: str, option: str, *, allow_outside: bool = False) -> Path:
-    """The resolved path of a file or folder that a file of somebody else names under `key`, relative to its own folder.
+@dataclass(frozen=True)
+class NamingFile:
+    """A file of somebody else that names other files: a task or a judge. They must be in its folder.
 
-    What is named may be sent to a model or be published, so a path that leads out of the folder, by its name or by a
-    link, is refused, and so is what is neither a regular file nor a folder. `option` is how the user allows another
-    place; with `allow_outside`, the user has allowed every place.
+    What they contain may be sent to a model or be published. With `allow_outside`, the user has allowed every path.
     """
-    folder = file.parent
-    if "\0" in name:
-        raise ConfigError(f"{file}: `{key}` has a NUL character: {name!r}")
-    path = folder / name
-    out = None if allow_outside else leading_out(folder, name)
-    if out is not None:
+
+    path: Path
+    what: str  # the kind of file, for messages
+    allow_outside: bool = False
+
+    def inside(self, key: str, name: str, advice: str) -> Path:
+        """The path of a file or folder that the file names under `key`. `advice` says what else to do.
+
+        A path that leads out of the folder, by its name or by a link, is refused, and so is what is neither a regular
+        file nor a folder.
+        """
+        self._refuse_leading_out(key, name, advice)
+        path = self.path.parent / name
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError):  # whoever opens it says what is wrong
+            return path
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise ConfigError(f"{self.path}: `{key}` must be a regular file or a folder. Got {name!r} instead.")
+        return path
+
+    def inside_with_content(self, key: str, name: str, advice: str) -> Path:
+        """The path of data: a file, a folder or a pattern. No link in the folder, or below it, may lead out."""
+        self._refuse_leading_out(key, name, advice)
+        parts = PurePath(name).parts
+        fixed = next((place for place, part in enumerate(parts) if _PATTERN.search(part)), len(parts))
+        head = PurePath(*parts[:fixed])
+        for link in () if self.allow_outside else links_out(self.path.parent, [str(head)]):
+            raise self._outside(key, name, advice, link)
+        path = self.path.parent / name
+        return self.inside(key, name, advice) if path.exists() else path
+
+    def _refuse_leading_out(self, key: str, name: str, advice: str) -> None:
+        if "\0" in name:
+            raise ConfigError(f"{self.path}: `{key}` has a NUL character: {name!r}")
+        if not self.allow_outside and (out := leading_out(self.path.parent, name)) is not None:
+            raise self._outside(key, name, advice, out)
+
+    def _outside(self, key: str, name: str, advice: str, out: Path) -> ConfigError:
         link = f" ({out} is a link to another place)" if out.is_symlink() else ""
-        raise ConfigError(
-            f"{file}: `{key}` must be in the folder of this file. Got {name!r}{link}. If you trust it, give the path "
-            f"to the command, {option}, or allow every path of the file: --allow-outside"
+        return ConfigError(
+            f"{self.path}: `{key}` must be in the folder of {self.what}. Got {name!r}{link}. {advice}, "
+            f"or, if you trust {self.what}, allow every path in it: --allow-outside (`allow_outside: true` in --config)"
         )
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):  # whoever opens it says what is wrong
-        return path.absolute()
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise ConfigError(f"{file}: `{key}` must be a regular file or a folder. Got {name!r} instead.")
-    return Path(os.path.realpath(path))
 
 
 def read_text(path: Path, what: str, most: int) -> str:
     """The text of a file in UTF-8 with at most `most` bytes; `what` names it in messages. Raises ConfigError.
 
-    No more is read: a device or a pipe may never end. FileNotFoundError passes, because callers know what to advise.
+    No more is read: a device or a pipe may never end.
     """
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
-        text = content.decode("utf-8")
-    except FileNotFoundError:
-        raise
+        text = content.decode("utf-8") if len(content) <= most else ""
     except OSError as error:
         raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, or a path with a null character
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what} {path} cannot be read: it is not text in UTF-8 ({error})") from None
+    except ValueError as error:  # a path with a NUL character
         raise ConfigError(f"{what} {path} cannot be read: {error}") from None
     if len(content) > most:
         raise ConfigError(f"{what} {path} is larger than {most:,} bytes")
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")

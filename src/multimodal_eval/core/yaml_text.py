@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.inside import read_text
 
 MAX_BYTES = 1 << 22  # of a file
 MAX_VALUES = 200_000  # after aliases are expanded; a few lines of aliases of aliases would fill the memory
@@ -22,16 +23,7 @@ def read_yaml(path: Path, what: str, *, unique_keys: bool = False) -> Any:
 
 
 def _text(path: Path, what: str) -> str:
-    try:
-        size = path.stat().st_size
-        text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
-    except OSError as error:
-        raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, or a path with a null character
-        raise ConfigError(f"{path}: {error}") from None
-    if size > MAX_BYTES:
-        raise ConfigError(f"{path}: {what} must not be larger than {MAX_BYTES >> 20} MB. Got {size >> 20} MB.")
-    return text
+    return read_text(path, what, MAX_BYTES)
 
 
 def read_tagged_yaml(path: Path, what: str) -> tuple[Any, dict[str, int]]:

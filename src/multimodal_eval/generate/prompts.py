@@ -7,6 +7,7 @@ prompt, then the examples, then the earlier turns of the dialogue, then the turn
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,13 @@ import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, InputError, MediaError, Problem, UnknownNameError
+from multimodal_eval.core.inside import read_text
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.built_in_prompts import built_in, prompts, usual_prompt
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
 from multimodal_eval.generate.shots import Shots, answer_of, read_shots
-from multimodal_eval.generate.template import PromptError, PromptTemplate
+from multimodal_eval.generate.template import LARGEST_FILE, PromptError, PromptTemplate
 from multimodal_eval.generate.turns import Draft, Reference, drafts_of_messages, templated
 from multimodal_eval.media.policy import MediaPolicy
 
@@ -66,16 +68,12 @@ def with_files(config: GenerationConfig) -> GenerationConfig:
 
 
 def _content(name: str, what: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not os.path.lexists(name):
         if what == "prompt" and Path(name).name == name and not Path(name).suffix:
-            raise UnknownNameError("prompt", name, prompts()) from None
+            raise UnknownNameError("prompt", name, prompts())
         known = f" Prompts with a name: {', '.join(prompts())}" if what == "prompt" else ""
-        raise ConfigError(f"the {what} {name!r} is not a file.{known}") from None
-    except (OSError, ValueError) as fault:
-        reason = getattr(fault, "strerror", None) or "it is not text in UTF-8"
-        raise ConfigError(f"the {what} {name!r} cannot be read: {reason}") from None
+        raise ConfigError(f"the {what} {name!r} is not a file.{known}")
+    return read_text(Path(name), f"the {what}", LARGEST_FILE)
 
 
 class Prompts:

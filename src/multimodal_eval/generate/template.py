@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PromptError", "PromptTemplate", "letters"]
 
 LONGEST_TEMPLATE = 100_000  # characters
+LARGEST_FILE = 4 * LONGEST_TEMPLATE  # bytes of a file with a template, or with a system prompt
 _MEDIA = ("image", "images", "audio", "video")
 _TEXTS = ("id", "task", "group", "question", "prompt")
 GIVEN = (*_TEXTS, "choices", "metadata", *_MEDIA)

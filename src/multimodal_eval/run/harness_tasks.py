@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.inside import NamingFile, leading_out
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import Tagged, read_tagged_yaml
 from multimodal_eval.data.readers.column_names import peeked
@@ -21,6 +22,7 @@ __all__ = ["HarnessTask", "harness_task", "is_harness_task"]
 
 _MARKS = ("dataset_path", "doc_to_text", "doc_to_target", "output_type", "metric_list", "include")
 _COLUMN = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}|([A-Za-z_]\w*)")
+_SPLIT = re.compile(r"[\w.-]+")
 # Keys that change neither a request nor a score.
 _IGNORED = (
     "group",
@@ -71,9 +73,9 @@ def is_harness_task(content: object) -> bool:
     return isinstance(content, dict) and "data" not in content and any(mark in content for mark in _MARKS)
 
 
-def harness_task(path: Path) -> HarnessTask:
-    """The task in a file, as far as it maps."""
-    reading = _Reading(path, *_included(path))
+def harness_task(path: Path, *, task_data: Path | None = None, allow_outside: bool = False) -> HarnessTask:
+    """The task in a file, as far as it maps. `task_data` replaces the data that it names."""
+    reading = _Reading(NamingFile(path, "the task file", allow_outside), task_data, *_included(path))
     reading.take()
     return HarnessTask(reading.content, tuple(reading.notes))
 
@@ -91,7 +93,7 @@ def _included(path: Path, depth: int = 0) -> tuple[JsonObject, dict[str, Place]]
     if not isinstance(name, str):
         return content, places
     other = path.parent / name
-    if depth >= _DEEPEST or Path(name).is_absolute() or ".." in Path(name).parts or not other.is_file():
+    if depth >= _DEEPEST or leading_out(path.parent, name) is not None or not other.is_file():
         line = lines.get("include", 1)
         raise ConfigError(f"{path}:{line}: `include: {name}` must be another file in the folder of the task")
     base, base_places = _included(other, depth + 1)
@@ -102,12 +104,18 @@ def _included(path: Path, depth: int = 0) -> tuple[JsonObject, dict[str, Place]]
 class _Reading:
     """A task while it is read."""
 
-    path: Path
+    naming: NamingFile
+    task_data: Path | None
     given: JsonObject
     places: Mapping[str, Place]
     content: JsonObject = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     kinds: Mapping[str, str] = field(default_factory=dict)  # of the columns of the data
+
+    @property
+    def path(self) -> Path:
+        """The file of the task."""
+        return self.naming.path
 
     def take(self) -> None:
         """Take every key that maps, in the order of the file."""
@@ -117,7 +125,7 @@ class _Reading:
         version = metadata.get("version") if isinstance(metadata, dict) else None
         self.content["name"] = str(self.given.get("task") or self.path.stem)
         self.content["version"] = str(version if version is not None else "1")
-        self.content["data"] = self._numbered(str(self._data()))
+        self.content["data"] = self._numbered(str(self.task_data or self._data()))
         self.content["columns"] = {}
         takers: dict[str, Callable[[Any], bool]] = {
             "doc_to_text": self._prompt,
@@ -149,6 +157,8 @@ class _Reading:
     def _data(self) -> Path:
         """The files of the split that is evaluated."""
         split = next((str(self.given[key]) for key in _SPLITS if self.given.get(key)), None)
+        if split is not None and _SPLIT.fullmatch(split) is None:
+            raise self._fault("test_split", f"{split!r} cannot name a split: use letters, digits, '.', '_', '-'")
         name, options = self.given.get("dataset_path"), self.given.get("dataset_kwargs")
         if name in _LOADERS:
             files = options.get("data_files") if isinstance(options, dict) else None
@@ -167,7 +177,8 @@ class _Reading:
 
     def _numbered(self, data: str) -> str | JsonObject:
         """The data; rows without ids are numbered, as these harnesses do."""
-        file = file_set(self.path.parent / data).files[0]
+        place = self.task_data or self.naming.inside_with_content("dataset_path", data, "Name it with --data FILE")
+        file = file_set(place).files[0]
         self.kinds = peeked(file.path, file.log)
         return data if "id" in self.kinds else {"path": data, "format": "rows"}
 
@@ -177,17 +188,20 @@ class _Reading:
 
     def _folder(self, name: str) -> Path:
         """The local copy of a dataset."""
-        near = self.path.parent
-        folder = next((each for each in (near / name, near / name.rpartition("/")[2]) if each.is_dir()), None)
-        if folder is None:
-            target = near / name.rpartition("/")[2]
+        near, last = self.path.parent, name.rpartition("/")[2]
+        here = next((each for each in (name, last) if "\0" not in each and (near / each).is_dir()), None)
+        if here is None:
+            target = near / last
             raise self._fault(
                 "dataset_path",
                 f"the dataset {name!r} is not on this machine. Download it: "
                 f"hf download {name} --repo-type dataset --local-dir {target}",
             )
         part = self.given.get("dataset_name")
-        return folder / part if isinstance(part, str) and (folder / part).is_dir() else folder
+        if isinstance(part, str) and "\0" not in part and (near / here / part).is_dir():
+            here = f"{here}/{part}"
+        self.naming.inside_with_content("dataset_path", here, "Name it with --data FILE")
+        return near / here
 
     def _fault(self, key: str, message: str) -> ConfigError:
         file, line = self.places.get(key, (self.path, 1))

@@ -7,6 +7,7 @@ which media may be read: these are options of the command.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,12 @@ import msgspec
 
 from multimodal_eval.core.config import Parameters, RunConfig, StrataConfig, TaskConfig, TaskOrigin
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.inside import NamingFile
 from multimodal_eval.core.judge_config import PREFIX
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
+from multimodal_eval.data.runs.grants import named_files
 from multimodal_eval.generate.built_in_prompts import prompts
 from multimodal_eval.run.config import ConfigSource, load_config, merged_columns
 from multimodal_eval.run.config_faults import in_words
@@ -37,6 +40,9 @@ _REFUSED = {
     "base_url": "--base-url URL",
     "key_env": "--key-env NAME",
 }
+
+
+_PATH = re.compile(r"[/\\\\.~]")  # what a path has, and the name of a rule or a model has not
 
 
 class TaskData(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -129,16 +135,21 @@ def with_task(
     model: str | None,
     task: str | None = None,
     metrics: Sequence[str] | str | None = None,
+    *,
+    task_data: Path | None = None,
 ) -> tuple[Any, ConfigSource, tuple[str, ...]]:
     """The data and the configuration of a call, and notes. Other data than a task file are returned as they are.
 
     The settings of `config` have precedence over those of the task file. Without a model, those of asking one are not
-    used. `task` and `metrics` are those of the call: settings of other metrics are then left out.
+    used. `task` and `metrics` are those of the call: settings of other metrics are then left out. `task_data` replaces
+    the data that the file names.
     """
     if not is_task_file(data):
+        if task_data is not None:
+            raise ConfigError(f"other data are only for a task file, and {data} is not one. Name the data alone")
         return data, config, ()
-    opened = open_task(Path(data))
     given = msgspec.to_builtins(load_config(config))
+    opened = open_task(Path(data), task_data=task_data, allow_outside=given.get("allow_outside", False))
     chosen = metrics or given.get("metrics")
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else chosen
     task_settings = _for_metrics(opened.settings, names, has_task=bool(task or given.get("task")))
@@ -163,10 +174,15 @@ def _for_metrics(settings: JsonObject, metrics: Sequence[str] | None, *, has_tas
     return kept
 
 
-def open_task(path: Path) -> OpenedTask:
-    """Read a task file of ours, or a task of lm-eval or lmms-eval. Its paths are relative to its folder."""
+def open_task(path: Path, *, task_data: Path | None = None, allow_outside: bool = False) -> OpenedTask:
+    """Read a task file of ours, or a task of lm-eval or lmms-eval.
+
+    Its paths are relative to its folder and stay in it, unless the user allows others. `task_data` replaces its data.
+    """
+    naming = NamingFile(path, "the task file", allow_outside)
     if is_harness_task(content := read_tagged_yaml(path, "the task file")[0]):
-        return _opened(path, *_of_harness(harness_task(path)))
+        harness = harness_task(path, task_data=task_data, allow_outside=allow_outside)
+        return _opened(naming, *_of_harness(harness), task_data=task_data)
     content = read_yaml(path, "the task file", unique_keys=True)
     _refuse_trust(content, path)
     if not isinstance(content, dict) or not {"name", "data"} <= content.keys():
@@ -176,7 +192,7 @@ def open_task(path: Path) -> OpenedTask:
         task = msgspec.convert(content, TaskFile)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {in_words(str(error), content, TaskFile, _SECTIONS)}") from None
-    return _opened(path, task)
+    return _opened(naming, task, task_data=task_data)
 
 
 def _refuse_trust(content: Any, path: Path) -> None:
@@ -191,27 +207,31 @@ def _of_harness(task: HarnessTask) -> tuple[TaskFile, tuple[str, ...]]:
     return msgspec.convert(task.content, TaskFile), task.notes
 
 
-def _opened(path: Path, task: TaskFile, notes: tuple[str, ...] = ()) -> OpenedTask:
-    folder = path.parent
+def _opened(
+    naming: NamingFile, task: TaskFile, notes: tuple[str, ...] = (), *, task_data: Path | None = None
+) -> OpenedTask:
     data = task.data if isinstance(task.data, TaskData) else TaskData(path=task.data)
-    place = folder / data.path
-    digest = _digest(place, data, path)
+    place = task_data or naming.inside_with_content("data", data.path, "Name it with --data FILE")
+    digest = _digest(place, data, naming)
     origin = TaskOrigin(name=task.name, version=str(task.version), data=digest, notes=list(notes))
     defaults = msgspec.to_builtins(task)
     settings = {name: defaults[name] for name in _SAME if name in defaults}
     settings |= {"map": task.columns, "origin": msgspec.to_builtins(origin), "format": data.format}
     for name, value in (("image_root", data.image_root), ("questions", data.questions), ("labels", task.labels)):
         if isinstance(value, str):
-            settings[name] = str(_inside(path, name, value).resolve())
+            settings[name] = str(naming.inside(name, value, f"Name it with --{name.replace('_', '-')}").resolve())
     if task.metrics is not None:
-        settings["metrics"] = [_metric(path, entry) for entry in task.metrics]
+        settings["metrics"] = [_metric(naming, entry) for entry in task.metrics]
     rules = {metric: {"rule": rule} for metric, rule in task.rules.items()}
     options = {name: {**rules.get(name, {}), **task.options.get(name, {})} for name in {**rules, **task.options}}
-    settings["options"] = {name: _resolved(values, folder) for name, values in options.items()}
-    return OpenedTask(task.name, place, settings, _generation(task, path), notes)
+    settings["options"] = {
+        metric: {key: _resolved(naming, metric, key, value) for key, value in values.items()}
+        for metric, values in options.items()
+    }
+    return OpenedTask(task.name, place, settings, _generation(task, naming), notes)
 
 
-def _digest(place: Path, data: TaskData, path: Path) -> str:
+def _digest(place: Path, data: TaskData, naming: NamingFile) -> str:
     """The SHA-256 of the data: of a single file its own, otherwise of the list of those of all files."""
     files = file_set(place, data.format)
     paths = [file.path for file in files.files]
@@ -220,63 +240,56 @@ def _digest(place: Path, data: TaskData, path: Path) -> str:
     digest = digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
     if data.sha256 not in (None, digest):
         raise ConfigError(
-            f"{path}: the data are not those of the task: the sha256 of {place} is {digest}, not {data.sha256}. "
+            f"{naming.path}: the data are not those of the task: the sha256 of {place} is {digest}, not {data.sha256}. "
             "Get the data again, or update `data.sha256`"
         )
     return digest
 
 
-def _inside(path: Path, key: str, name: str) -> Path:
-    """A file in the folder of the task file. What it contains may be sent to a model, so others are refused."""
-    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
-        option = f"--{key.replace('_', '-')}"
-        raise ConfigError(
-            f"{path}: `{key}` must be in the folder of the task file. Give {name!r} to the command: {option}"
-        )
-    return path.parent / name
-
-
-def _metric(path: Path, entry: str) -> str:
+def _metric(naming: NamingFile, entry: str) -> str:
     """A metric of the task. The file of a judge is in the folder of the task file, and names no model."""
     source = entry.removeprefix(PREFIX)
     if not entry.startswith(PREFIX) or not is_file(source):
         return entry
-    file = _inside(path, "metrics", source)
+    file = naming.inside("metrics", source, "Name it with --metrics judge:FILE")
     content = read_yaml(file, "the judge", unique_keys=True)
     for key in ("model", "models", "prices"):
         if isinstance(content, dict) and key in content:
             option = "--judge-prices FILE" if key == "prices" else "--judge PROVIDER:NAME"
             raise ConfigError(f"{file}: the judge of a task file cannot set `{key}`. Give it to the command: {option}")
-    if isinstance(content, dict) and isinstance(content.get("prompt"), str):
-        _inside(file, "prompt", content["prompt"])
     return f"{PREFIX}{file.resolve()}"
 
 
-def _generation(task: TaskFile, path: Path) -> JsonObject:
+def _generation(task: TaskFile, naming: NamingFile) -> JsonObject:
     """The settings of asking a model, with paths that do not depend on the working directory."""
     settings: JsonObject = msgspec.to_builtins(task.generation)
     prompt = task.prompt if task.prompt is not None else settings.pop("prompt", None)
     if prompt is not None and ("{{" in prompt or "{%" in prompt or "\n" in prompt.strip()):
         settings["template"] = prompt
         settings.pop("prompt", None)
+    elif prompt is not None and prompt not in prompts():
+        settings["prompt"] = str(naming.inside("prompt", prompt, "Name it with --prompt FILE"))
     elif prompt is not None:
-        settings["prompt"] = prompt if prompt in prompts() else str(_inside(path, "prompt", prompt))
+        settings["prompt"] = prompt
     if (shots := settings.get("shots")) is not None:
-        settings["shots"] = str(_inside(path, "shots", shots).resolve())
+        settings["shots"] = str(naming.inside_with_content("shots", shots, "Name it with --shots FILE").resolve())
     if (system := settings.get("system", "")).startswith("@"):
-        settings["system"] = f"@{_inside(path, 'system', system[1:])}"
+        settings["system"] = f"@{naming.inside('system', system[1:], 'Name it with --system @FILE')}"
     return settings
 
 
-def _resolved(options: Mapping[str, Any], folder: Path) -> JsonObject:
-    """Options, with the files beside the task file by their paths."""
-    return {
-        key: str((folder / value).resolve()) if isinstance(value, str) and value and _is_file(folder / value) else value
-        for key, value in options.items()
-    }
+def _resolved(naming: NamingFile, metric: str, key: str, value: Any) -> Any:
+    """The value of an option. Files that it names are beside the task file, and become their paths."""
+    advice = f"Name it with --option {metric}.{key}=FILE"
+    if isinstance(value, str) and value and _exists(naming.path.parent / value):
+        return str(naming.inside(f"options.{metric}.{key}", value, advice).resolve())
+    for name in named_files(value):
+        if _PATH.search(name):  # any other name is that of a rule or a model, whatever is in the working directory
+            naming.inside(f"options.{metric}.{key}", str(Path(name).expanduser().absolute()), advice)
+    return value
 
 
-def _is_file(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):

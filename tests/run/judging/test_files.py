@@ -116,9 +116,9 @@ def test_faults_of_files(written, tmp_path):
     (tmp_path / "bad.md").write_text("How good?")
     assert "the template bad.md does not show what is judged" in fault(written("prompt: bad.md"))
     (tmp_path / "bytes.md").write_bytes(b"\xff")
-    assert "the template bytes.md: 'utf-8' codec" in fault(written("prompt: bytes.md"))
+    assert "the template bytes.md cannot be read: it is not text in UTF-8" in fault(written("prompt: bytes.md"))
     (tmp_path / "long.md").write_text("x" * 400_001)
-    assert "more than 100,000 characters" in fault(written("prompt: long.md"))
+    assert "the template long.md is larger than 400,000 bytes" in fault(written("prompt: long.md"))
 
 
 def test_a_wrong_name_of_a_built_in_judge():

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from multimodal_eval.core.inside import leading_out
 from multimodal_eval.data.datasets.croissant_metadata import CroissantError, Metadata, Resource
 from multimodal_eval.data.datasets.dataset_format import natural_key
 
@@ -65,8 +66,16 @@ def _file(metadata: Metadata, entry: Resource, folder: Path) -> Path:
         advice = f"Download it: {entry.url}" if address.scheme else None
         where = paths[0] if paths else root
         raise CroissantError(f"{entry.id!r} is not on this machine: {where} is missing.", "NOT_FOUND", advice)
+    _refuse_outside(path, folder)
     _check(path, entry)
     return path
+
+
+def _refuse_outside(path: Path, folder: Path) -> None:
+    """Refuse a file or folder that a link leads out of the folder of the metadata."""
+    if (out := leading_out(folder, path.relative_to(folder))) is not None:
+        hint = "Put a copy of the file in its place."
+        raise CroissantError(f"{out} is a link that leads out of the folder of the metadata.", "FORMAT", hint)
 
 
 def _check(path: Path, entry: Resource) -> None:
@@ -111,10 +120,12 @@ def _root(metadata: Metadata, container: str, folder: Path, depth: int = 0) -> P
 
 def _matching(metadata: Metadata, entry: Resource, container: str, folder: Path) -> Iterator[tuple[str, Path]]:
     root = _root(metadata, container, folder)
-    for path in root.rglob("*"):
+    _refuse_outside(root, folder)
+    for path in root.rglob("*"):  # which follows no links to folders
         name = path.relative_to(root).as_posix()
         is_included = any(_matches(name, pattern) for pattern in entry.includes or ("*",))
         if is_included and not any(_matches(name, pattern) for pattern in entry.excludes) and path.is_file():
+            _refuse_outside(path, folder)
             yield name, path
 
 

@@ -119,15 +119,15 @@ def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "its labels", config.labels
     for metric, options in config.options.items():
         for option, value in options.items():
-            for name in _named(value):
+            for name in named_files(value):
                 yield f"the option `{option}` of {metric}", name
 
 
-def _named(value: object) -> Iterator[str]:
+def named_files(value: object) -> Iterator[str]:
     """The existing files and folders that an option names, also with more before or after: "torch:DIR+int8"."""
     if isinstance(value, dict):
         for item in value.values():
-            yield from _named(item)
+            yield from named_files(item)
     if not isinstance(value, str):
         return
     pieces = value.split(":")

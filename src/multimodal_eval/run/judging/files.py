@@ -11,6 +11,7 @@ import msgspec
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.generation_config import Parameters
+from multimodal_eval.core.inside import NamingFile, read_text
 from multimodal_eval.core.judge_config import PREFIX, Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
@@ -27,7 +28,11 @@ def with_judges(config: RunConfig) -> RunConfig:
 
     Templates of judges that are declared in the configuration itself are relative to the working directory.
     """
-    read = {entry: read_judge(entry.removeprefix(PREFIX)) for entry in config.metrics or () if entry.startswith(PREFIX)}
+    read = {
+        entry: read_judge(entry.removeprefix(PREFIX), allow_outside=config.allow_outside)
+        for entry in config.metrics or ()
+        if entry.startswith(PREFIX)
+    }
     if not read:
         return msgspec.structs.replace(config, judges=_settled(config.judges)) if config.judges else config
     names = [judge.name for judge in read.values()]
@@ -50,7 +55,8 @@ def _settled(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:
             raise ConfigError(f"`judges`: the judge of {name} has another name, {judge.name!r}. Leave it out")
         if judge.name != name:
             judge = msgspec.structs.replace(judge, name=name)
-        judge = with_template(judge, Path())
+        if judge.prompt is not None:
+            judge = with_template(judge, Path(judge.prompt))
         check_judge(judge)
         settled[name] = judge
     return settled
@@ -71,10 +77,10 @@ def is_file(source: str) -> bool:
     return path.suffix.lower() in _SUFFIXES or len(path.parts) > 1
 
 
-def read_judge(source: str) -> JudgeConfig:
+def read_judge(source: str, *, allow_outside: bool = False) -> JudgeConfig:
     """The judge in a YAML file, or the one with that name in the package. Raises ConfigError.
 
-    In the file, `model` may be a single name, and `prompt` is a file beside it.
+    In the file, `model` may be a single name, and `prompt` is a file in its folder, or anywhere with `allow_outside`.
     """
     from multimodal_eval.judges.built_in_judges import judge_text
     from multimodal_eval.judges.settings import check_judge
@@ -89,7 +95,9 @@ def read_judge(source: str) -> JudgeConfig:
         judge = msgspec.structs.replace(judge, name=path.stem)
     if judge.template is not None:
         raise ConfigError(f"{source}: `template` is set by the program. Name the file of your template in `prompt`")
-    judge = with_template(judge, path.parent)
+    if judge.prompt is not None:
+        naming = NamingFile(path, "the judge's file", allow_outside)
+        judge = with_template(judge, naming.inside("prompt", judge.prompt, "Put a copy of it there"))
     try:
         check_judge(judge)
     except ConfigError as error:
@@ -97,13 +105,14 @@ def read_judge(source: str) -> JudgeConfig:
     return judge
 
 
-def with_template(judge: JudgeConfig, folder: Path) -> JudgeConfig:
+def with_template(judge: JudgeConfig, file: Path) -> JudgeConfig:
     """The judge with the text of its template, which is read only once. Raises ConfigError."""
-    if judge.prompt is None or judge.template is not None:
+    if judge.template is not None:
         return judge
+    from multimodal_eval.generate.template import LARGEST_FILE
     from multimodal_eval.judges.template import template_of
 
-    judge = msgspec.structs.replace(judge, template=_template(folder / judge.prompt))
+    judge = msgspec.structs.replace(judge, template=read_text(file, "the template", LARGEST_FILE))
     template_of(judge)
     return judge
 
@@ -125,18 +134,3 @@ def _converted(content: Any, source: str) -> JudgeConfig:
         return msgspec.convert(content, JudgeConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{source}: {in_words(str(error), content, JudgeConfig, SECTIONS)}") from None
-
-
-def _template(path: Path) -> str:
-    from multimodal_eval.generate.template import LONGEST_TEMPLATE
-
-    try:
-        size = path.stat().st_size
-        text = path.read_text(encoding="utf-8") if size <= 4 * LONGEST_TEMPLATE else ""
-    except OSError as error:
-        raise ConfigError(f"the template {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, or a path with a null character
-        raise ConfigError(f"the template {path}: {error}") from None
-    if size > 4 * LONGEST_TEMPLATE:
-        raise ConfigError(f"the template {path} has more than {LONGEST_TEMPLATE:,} characters")
-    return text
