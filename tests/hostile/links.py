@@ -64,7 +64,7 @@ def made() -> Path:
 
 def snapshot(folder: Path) -> dict[str, object]:
     """Every name below a folder with what it is, without following links."""
-    found: dict[str, object] = {}
+    entries: dict[str, object] = {}
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
@@ -74,8 +74,8 @@ def snapshot(folder: Path) -> dict[str, object]:
                 content = path.readlink()
             elif stat.S_ISREG(mode):
                 content = path.read_bytes()
-            found[str(path.relative_to(folder))] = content
-    return found
+            entries[str(path.relative_to(folder))] = content
+    return entries
 
 
 def put_link(random: Random, run: Path, outside: Path, name: str) -> bool:

@@ -184,6 +184,56 @@ def test_files_of_this_machine_are_not_sent(folder, line):
         open_task(folder / "task.yaml")
 
 
+def test_links_out_of_the_folder_are_refused(folder):
+    (folder.parent / "secret.md").write_text("{{ question }}")
+    (folder / "ask.md").symlink_to("../secret.md")
+    prompt = "prompt: |\n  {{ question }}\n  Answer with one word.\n"
+    path = edited(folder, prompt, "prompt: ask.md\n")
+    with pytest.raises(ConfigError, match=r"`prompt` must be in the folder.*ask\.md is a link to another place"):
+        open_task(path)
+    assert open_task(path, allow_outside=True).generation["prompt"] == str(folder / "ask.md")
+
+
+@pytest.mark.parametrize("name", ["../elsewhere.jsonl", "linked.jsonl", "folder", "folder/*.jsonl"])
+def test_data_elsewhere_need_the_permission_of_the_user(folder, name):
+    elsewhere = folder.parent / "elsewhere.jsonl"
+    (folder / "data" / "questions.jsonl").rename(elsewhere)
+    (folder / "linked.jsonl").symlink_to(elsewhere)
+    (folder / "folder").mkdir()
+    (folder / "folder" / "questions.jsonl").symlink_to(elsewhere)
+    path = edited(folder, "path: data/questions.jsonl", f"path: {name}")
+    with pytest.raises(
+        ConfigError, match=r"`data` must be in the folder of the task file.*--data FILE.*--allow-outside"
+    ):
+        evaluate(path, folder / "answers.jsonl")
+    run = evaluate(path, folder / "answers.jsonl", config={"allow_outside": True})
+    assert run["exact_match"]["value"] == 0.5
+    for option in (("--allow-outside",), ("--data", elsewhere)):
+        command = ("score", path, folder / "answers.jsonl", *option, "-o", folder / f"run{option[0]}", "--no-report")
+        call = captured_call(*map(str, command))
+        assert call.status == 0, call.err.decode()
+        assert captured_call(*map(str, ("validate", path, folder / "answers.jsonl", *option))).status == 0
+
+
+def test_data_of_the_user_are_only_for_a_task(folder):
+    data = folder / "data" / "questions.jsonl"
+    for command in ("score", "validate"):
+        call = captured_call(command, str(data), "--data", str(data))
+        assert (call.status, b"--data replaces the data of a task file" in call.err) == (2, True)
+
+
+def test_a_special_file_is_not_read(folder):
+    (folder / "zero").symlink_to("/dev/zero")
+    path = edited(folder, "metrics: [exact_match]", "metrics: [exact_match]\nlabels: zero")
+    with pytest.raises(ConfigError, match="must be in the folder of the task file"):
+        open_task(path)
+    with pytest.raises(ConfigError, match="`labels` must be a regular file or a folder"):
+        open_task(path, allow_outside=True)
+    config = {"generation": {"model": "echo:", "system": f"@{folder / 'zero'}"}}
+    with pytest.raises(ConfigError, match=r"the system prompt .*zero is larger than 400,000 bytes"):
+        evaluate(folder / "data" / "questions.jsonl", metrics=["exact_match"], config=config)
+
+
 @pytest.mark.parametrize("text", ["", "metrics: [cider]", "[a]", "name: x", "data: x.jsonl"])
 def test_a_configuration_is_not_a_task_file(folder, text):
     (folder / "task.yaml").write_text(text)

@@ -154,8 +154,8 @@ class _Reading:
 
     # the data
 
-    def _data(self) -> Path:
-        """The files of the split that is evaluated."""
+    def _data(self) -> str:
+        """The files of the split that is evaluated, relative to the task file."""
         split = next((str(self.given[key]) for key in _SPLITS if self.given.get(key)), None)
         if split is not None and _SPLIT.fullmatch(split) is None:
             raise self._fault("test_split", f"{split!r} cannot name a split: use letters, digits, '.', '_', '-'")
@@ -167,13 +167,13 @@ class _Reading:
                 files = files[0]
             if not isinstance(files, str):
                 raise self._fault("dataset_path", f"`dataset_kwargs.data_files` names no file of the split {split!r}")
-            return self._relative(files)
+            return files
         folder = self._folder(str(name))
         patterns = [f"{split}-*.parquet", f"**/{split}-*.parquet", f"{split}.*", f"{split}"] if split else []
         for pattern in patterns:
-            if any(folder.glob(pattern)):
-                return self._relative(str(folder / pattern))
-        return self._relative(str(folder))
+            if any((self.path.parent / folder).glob(pattern)):
+                return f"{folder}/{pattern}"
+        return folder
 
     def _numbered(self, data: str) -> str | JsonObject:
         """The data; rows without ids are numbered, as these harnesses do."""
@@ -182,12 +182,8 @@ class _Reading:
         self.kinds = peeked(file.path, file.log)
         return data if "id" in self.kinds else {"path": data, "format": "rows"}
 
-    def _relative(self, name: str) -> Path:
-        path = self.path.parent / name
-        return path.relative_to(self.path.parent) if path.is_relative_to(self.path.parent) else path
-
-    def _folder(self, name: str) -> Path:
-        """The local copy of a dataset."""
+    def _folder(self, name: str) -> str:
+        """The local copy of a dataset, relative to the task file."""
         near, last = self.path.parent, name.rpartition("/")[2]
         here = next((each for each in (name, last) if "\0" not in each and (near / each).is_dir()), None)
         if here is None:
@@ -201,7 +197,7 @@ class _Reading:
         if isinstance(part, str) and "\0" not in part and (near / here / part).is_dir():
             here = f"{here}/{part}"
         self.naming.inside_with_content("dataset_path", here, "Name it with --data FILE")
-        return near / here
+        return here
 
     def _fault(self, key: str, message: str) -> ConfigError:
         file, line = self.places.get(key, (self.path, 1))

@@ -124,6 +124,16 @@ def test_files_outside_the_folder_are_refused(folder, url):
     assert problems.kept[0].message == f"the path {url!r} leaves the folder of the metadata"
 
 
+def test_a_link_out_of_the_folder_is_refused(folder):
+    path = edited(folder, lambda content: content)
+    (name,) = {each["contentUrl"] for each in json.loads(path.read_text())["distribution"][:1]}
+    (path.parent / name).rename(folder.parent / "elsewhere.csv")
+    (path.parent / name).symlink_to(folder.parent / "elsewhere.csv")
+    samples, problems = samples_of(path, "questions")
+    assert samples == []
+    assert "is a link that leads out of the folder of the metadata" in problems.kept[0].message
+
+
 def test_an_archive_must_be_unpacked(folder):
     def edit(content):
         images = content["distribution"][3]

@@ -121,6 +121,15 @@ def test_faults_of_files(written, tmp_path):
     assert "the template long.md is larger than 400,000 bytes" in fault(written("prompt: long.md"))
 
 
+def test_the_template_is_in_the_folder_of_the_file(written, tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "good.md").write_text("How good is {{ answer }}?")
+    (tmp_path / "inner" / "judge.yaml").write_text("prompt: ../good.md")
+    with pytest.raises(ConfigError, match="`prompt` must be in the folder of the judge's file"):
+        read_judge("inner/judge.yaml")
+    assert read_judge("inner/judge.yaml", allow_outside=True).template == "How good is {{ answer }}?"
+
+
 def test_a_wrong_name_of_a_built_in_judge():
     known = "Known: caption, clair, correctness, helpfulness, preference. The file of your own judge ends in .yaml"
     assert fault("clar") == f"no judge is named 'clar'. Did you mean 'clair'? {known}"
