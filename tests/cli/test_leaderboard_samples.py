@@ -70,43 +70,36 @@ def test_a_lower_value_can_be_better(captioned):
     for name, values in perplexities.items():
         rows = [{"id": str(n), "generated_answer": "x", "perplexity": values[n % 4] + n / 100} for n in range(12)]
         (captioned / "jsonl" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = board("data.jsonl", "jsonl", "--metrics", "perplexity", "-o", "runs")
+    options = ("--metrics", "perplexity", "--map", "perplexity=perplexity", "--failed-answers", "1000")
+    result = board("data.jsonl", "jsonl", *options, "-o", "runs")
     assert (result["direction"], ranks(result)) == ("lower", [("good", 1), ("poor", 2)])
     assert result["standings"][1]["behind"] == pytest.approx(6.8125)  # 8.375 - 1.5625
     assert [row["rank"] for row in result["standings"]] == [1, 2]
 
 
-def test_a_submission_with_many_missing_answers_is_refused_by_default(captioned):
+def test_with_failed_answers_left_out_a_submission_with_many_is_refused(captioned):
     references = captions(captioned)
     sent(captioned / "jsonl", "half", ["[ERROR] timeout" if n < 6 else text for n, text in enumerate(references)])
-    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
+    options = ("--metrics", "rouge_l", "--failed-answers", "left-out")
+    result = board("data.jsonl", "jsonl", *options, "-o", "runs", code=1)
     assert ranks(result) == [("good", 1), ("poor", 2)]
     reason = "rouge_l is scored for 6 of the 12 samples that other submissions have scored"
     assert result["refused"] == [{"name": "half", "reason": reason, "public_reason": reason}]
     assert (result["samples"], result["left_out"]) == (12, 0)
-    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "--allow-partial", "-o", "all")
+    assert result["signature"].endswith("|failures:left-out")
+    result = board("data.jsonl", "jsonl", *options, "--allow-partial", "-o", "all")
     assert sorted(row["name"] for row in result["standings"]) == ["good", "half", "poor"]
     assert (result["samples"], result["left_out"]) == (12, 6)
     # All submissions are scored on the six samples that all of them have.
     assert {row["name"]: row["value"] for row in result["standings"]}["half"] == pytest.approx(1)
 
 
-def test_up_to_1_percent_of_unscored_samples_is_excluded_from_all(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    references = captions(tmp_path, 200)
-    sent(tmp_path / "jsonl", "nearly", ["[ERROR] x" if n < 2 else text for n, text in enumerate(references)])
-    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs")
-    assert (result["samples"], result["left_out"], len(result["standings"])) == (200, 2, 3)
-    sent(tmp_path / "jsonl", "nearly", ["[ERROR] x" if n < 3 else text for n, text in enumerate(references)])
-    result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "more", code=1)
-    assert [row["name"] for row in result["refused"]] == ["nearly"]
-
-
 def test_only_the_submission_for_other_data_is_refused(captioned):
     sent(captioned / "jsonl", "other", ["x"] * 5)
     result = board("data.jsonl", "jsonl", "--metrics", "rouge_l", "-o", "runs", code=1)
     assert [row["name"] for row in result["refused"]] == ["other"]
-    assert "UNMATCHED" in result["refused"][0]["reason"]
+    assert "MISSING: 7 of 12 ids have no answer: '5', '6', '7'" in result["refused"][0]["reason"]
+    assert "MISSING" in result["refused"][0]["public_reason"]
 
 
 @pytest.mark.parametrize(

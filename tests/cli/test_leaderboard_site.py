@@ -145,7 +145,7 @@ def test_a_run_that_is_gone_is_named(sent):
 @pytest.mark.parametrize(
     ("options", "command"),
     [
-        (("--by", "wer"), "mmeval leaderboard gold.jsonl sent --metrics rouge_l,wer --by wer"),
+        (("--by", "wer", "--failed-answers", "blank"), "… --by wer --failed-answers blank"),
         (("--option", "wer.rule=jiwer@4"), "… --option wer.rule=jiwer@4"),
         (("--allow-partial", "--workers", "1"), "… --allow-partial"),
     ],

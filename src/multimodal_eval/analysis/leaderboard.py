@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.aligned_scores import aligned_scores, aligned_strata
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import column_names
+from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_strata
+from multimodal_eval.analysis.averaging import Averaging, figure_of
+from multimodal_eval.analysis.columns import Codes, column_names
+from multimodal_eval.analysis.counted_scores import CountedScores, counted_scores
 from multimodal_eval.analysis.differences import Difference, differences_of
+from multimodal_eval.analysis.failures import BLANK, LEFT_OUT, WORST, Choice, Mask
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
     pair_runs,
@@ -21,10 +25,10 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.displayed import Displayed
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, Calibrated, JsonObject, to_json
+from multimodal_eval.core.records import COMPOSITE, Calibrated, Figure, JsonObject, to_json
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
@@ -50,9 +54,11 @@ class Standing:
     high: float | None
     behind: float  # difference to the first, positive if this submission is worse
     p_value: float | None  # of the difference to the first, corrected for all pairs
-    numbers: dict[str, float | None]  # every metric of the run
+    numbers: dict[str, float | None]  # every metric of the run, with failed answers counted
     calibrated: Calibrated | None = None  # the score corrected by human labels, if the run has them
     differences: tuple[Difference, ...] = ()  # to the first and to the neighbours; empty in older versions
+    failures: dict[str, int] = field(default_factory=dict)  # failed answers by reason, as in `failures.FAILURES`
+    counted: dict[str, Figure] = field(default_factory=dict)  # metrics whose score differs from that of the run alone
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,13 @@ class Leaderboard(Displayed):
     direction: str
     signature: str
     samples: int
-    left_out: int  # samples that are unscored in at least one submission
+    left_out: int  # samples that count for nobody
     method: str
     level: float
     standings: tuple[Standing, ...]
     refused: tuple[Refused, ...]
     command: str | None = None  # that ranked them, if it was a command
+    failed_answers: str = LEFT_OUT  # what a failed answer counts as: worst, blank, a number; left-out in older versions
 
     def to_dict(self) -> JsonObject:
         """The leaderboard as a JSON object. Without human labels, there are no calibrated values."""
@@ -85,9 +92,11 @@ class Leaderboard(Displayed):
         if self.command is None:
             del content["command"]
         for row in content["standings"]:
-            calibrated = row.pop("calibrated")
+            calibrated, counted = row.pop("calibrated"), row.pop("counted")
             if calibrated is not None:
                 row["calibrated"] = msgspec.to_builtins(calibrated)
+            if counted:
+                row["counted"] = msgspec.to_builtins(counted)
         return content
 
 
@@ -100,32 +109,117 @@ def leaderboard(
     allow_partial: bool = False,
     level: float = LEVEL,
     command: str | None = None,
+    failed_answers: Choice = WORST,
 ) -> Leaderboard:
     """Rank the runs below a folder by one metric (by default the headline of the first run), and store the result.
 
-    Runs are ranked on the samples that all of them have scored. A submission without scores for more than 1 % of the
-    samples that other submissions have scored is refused, unless `allow_partial`: it would determine which samples
-    count. `command` is stored for people who want to repeat it.
+    A failed answer (none, an error message, one that the metric cannot score) counts as `failed_answers`: by default the
+    worst value of the metric, or a blank answer if the metric is not a mean; "blank", "left-out" or a value are other
+    choices. So a submission cannot change which samples count. Samples that no answer can get a score for are left out,
+    and a submission on which a judge gave no verdict is refused.
+
+    With "left-out", runs are ranked on the samples that all of them have scored. A submission without scores for more
+    than 1 % of the samples that other submissions have scored is then refused, unless `allow_partial`.
+    `command` is stored for people who want to repeat it.
     """
     _require_submissions(names, refused)
     first = Run(below(output, names[0]))
     ranked_by = metric_to_rank_by(list(first.entries), by, first.headline)
-    incomplete = [] if allow_partial else _incomplete([Run(below(output, name)) for name in names], ranked_by)
-    incomplete_names = {submission.name for submission in incomplete}
-    refused, names = [*refused, *incomplete], [name for name in names if name not in incomplete_names]
-    _require_submissions(names, refused)
+    if failed_answers == LEFT_OUT and not allow_partial:
+        incomplete = _incomplete([Run(below(output, name)) for name in names], ranked_by)
+        refused, names = _without(names, refused, incomplete)
+    refused, names = _without(names, refused, _partless([Run(below(output, name)) for name in names], ranked_by))
     runs = [Run(below(output, name)) for name in names]
+    paired = _paired(runs, names, ranked_by, failed_answers)
+    if unjudged := [] if failed_answers == LEFT_OUT else _unjudged(names, ranked_by, paired.scores):
+        refused, names = _without(names, refused, unjudged)
+        runs = [Run(below(output, name)) for name in names]
+        paired = _paired(runs, names, ranked_by, failed_answers)
     metric, _ = metric_and_part(ranked_by, runs[0].entries)
+    rule = paired.scores.rule
+    signature = runs[0].info.signatures[metric].text
     board = Leaderboard(
         ranked_by,
         runs[0].entries[metric].direction,
-        runs[0].info.signatures[metric].text,
-        *_ranked(runs, names, ranked_by, level),
+        signature if rule is None else f"{signature}|failures:{rule.label}",
+        *_ranked(paired, names, ranked_by, level),
         tuple(refused),
         command,
+        LEFT_OUT if rule is None else rule.label,
     )
     storage_at(output).write(RESULT, lambda path: path.write_bytes(to_json(board.to_dict())))
     return board
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """The runs of a leaderboard, paired by sample."""
+
+    runs: Sequence[Run]
+    order: Sequence[Codes]
+    averaging: Averaging
+    metric: str
+    failed_answers: Choice
+
+    @cached_property
+    def scores(self) -> CountedScores:
+        """The scores by the metric that ranks."""
+        return self.counted(self.metric, self.failed_answers)
+
+    def counted(self, metric: str, failed_answers: Choice = WORST) -> CountedScores:
+        """The scores by any metric of the runs."""
+        has_strata = self.averaging.strata is not None
+        return counted_scores(self.runs, self.order, metric, failed_answers, has_strata=has_strata)
+
+    def counted_anyhow(self, metric: str) -> CountedScores | None:
+        """The scores by a metric that does not rank; None if a failed answer has no score by it."""
+        for choice in (WORST, BLANK):
+            with suppress(ConfigError, UnknownNameError):
+                return self.counted(metric, choice)
+        return None
+
+
+def _paired(runs: Sequence[Run], names: Sequence[str], metric: str, failed_answers: Choice) -> _Paired:
+    if len(runs) == 1:
+        order = [np.arange(len(runs[0]))]
+    else:
+        _, order = pair_runs(runs)
+        require_same_signatures(runs, names, metric_and_part(metric, runs[0].entries)[0])
+        require_same_data(runs, names, order)
+    averaging = Averaging(shared_clusters(runs, names, order), aligned_strata(runs[0], order[0]))
+    return _Paired(runs, order, averaging, metric, failed_answers)
+
+
+def _without(
+    names: Sequence[str], refused: Sequence[Refused], more: Sequence[Refused]
+) -> tuple[list[Refused], list[str]]:
+    """All refused submissions, and the names of the others."""
+    dropped = {submission.name for submission in more}
+    left, every = [name for name in names if name not in dropped], [*refused, *more]
+    _require_submissions(left, every)
+    return every, left
+
+
+def _partless(runs: Sequence[Run], metric: str) -> list[Refused]:
+    """Runs without a single value of the part that ranks, if others have some."""
+    name, part = metric_and_part(metric, runs[0].entries)
+    if not part:
+        return []
+    has_part = [f"{name}.{part}" in column_names(run.folder, part_count(run)) for run in runs]
+    reason = f"{metric} has no value for any of these answers"
+    names = [run.folder.name for run, has in zip(runs, has_part, strict=True) if not has and any(has_part)]
+    return [Refused(name, reason, reason) for name in names]
+
+
+def _unjudged(names: Sequence[str], metric: str, scores: CountedScores) -> list[Refused]:
+    """Submissions for whose answers a judge gave no verdict: no fault of theirs, but there is no score either."""
+    reasons = [
+        f"{metric}: a judge gave no verdict on {count:,} answers, which is not a mistake of the submission. Score it "
+        "again, or leave these samples out for all (--failed-answers left-out)"
+        for count in scores.unjudged
+    ]
+    counts = zip(names, scores.unjudged, reasons, strict=True)
+    return [Refused(name, reason, reason) for name, count, reason in counts if count]
 
 
 def _require_submissions(names: Sequence[str], refused: Sequence[Refused]) -> None:
@@ -160,20 +254,10 @@ def metric_to_rank_by(names: Sequence[str], by: str | None, headline: str | None
 
 
 def _ranked(
-    runs: Sequence[Run], names: Sequence[str], metric: str, level: float
+    paired: _Paired, names: Sequence[str], metric: str, level: float
 ) -> tuple[int, int, str, float, tuple[Standing, ...]]:
-    if len(runs) == 1:
-        order = [np.arange(len(runs[0]))]
-    else:
-        _, order = pair_runs(runs)
-        require_same_signatures(runs, names, metric_and_part(metric, runs[0].entries)[0])
-        require_same_data(runs, names, order)
-    averaging = Averaging(shared_clusters(runs, names, order), aligned_strata(runs[0], order[0]))
-    columns = [
-        aligned_scores(run, column_names(run.folder, part_count(run)), rows, metric)
-        for run, rows in zip(runs, order, strict=True)
-    ]
-    scored = np.logical_and.reduce([~np.isnan(column.values) for column in columns])
+    runs, order, averaging, columns = paired.runs, paired.order, paired.averaging, paired.scores.columns
+    scored = np.logical_and.reduce([~np.isnan(column.values) for column in columns]) & ~paired.scores.left_out
     if not scored.any():
         raise ConfigError(f"{metric}: no sample is scored in all submissions")
     clusters = averaging.of(scored).clusters
@@ -185,6 +269,7 @@ def _ranked(
     )
     first, ranked, method = best_first[0], list[Standing](), ""
     differences = differences_of(estimates, best_first, names, clusters, tests, level)
+    counted = _counted_figures(paired, metric, level)
     for number, index in enumerate(best_first, 1):
         values = columns[index].values[scored] if columns[index].column.stats is None else None
         estimate = interval(estimates[index], clusters, values=values, level=level)
@@ -201,12 +286,54 @@ def _ranked(
                 estimate.high,
                 _behind(estimates, first, index, higher_is_better=higher),
                 None if index == first else tests.p_values[min(first, index), max(first, index)],
-                {name: entry.value for name, entry in runs[index].entries.items()},
-                runs[index].entries[metric].calibrated if metric in runs[index].entries else None,
+                {
+                    name: counted[index][name].value if name in counted[index] else entry.value
+                    for name, entry in runs[index].entries.items()
+                },
+                _calibrated(runs[index], metric, counted[index]),
                 differences[index],
+                paired.scores.failures[index],
+                counted[index],
             )
         )
     return len(scored), int((~scored).sum()), method, level, tuple(ranked)
+
+
+def _counted_figures(paired: _Paired, ranked_by: str, level: float) -> list[dict[str, Figure]]:
+    """For each run, its metrics and their parts that failed answers change, with these counted.
+
+    Without a worst value, a failed answer is a blank one; where that has no score either, the figure is the run's own.
+    """
+    runs, rule = paired.runs, paired.scores.rule
+    figures: list[dict[str, Figure]] = [{} for _ in runs]
+    if rule is not None and rule.leaves_out:
+        return figures
+    for name, entry in runs[0].entries.items():
+        if not all(name in run.info.signatures and name in run.entries for run in runs):
+            continue
+        if all(run.entries[name].n_scored == entry.n_total for run in runs):
+            continue
+        for figure_name in (name, *(f"{name}.{part}" for part in entry.parts)):
+            scores = paired.scores if figure_name == ranked_by else paired.counted_anyhow(figure_name)
+            if scores is None:
+                continue
+            for place, column in enumerate(scores.columns):
+                rows = ~np.isnan(column.values) & ~scores.left_out
+                if scores.failures[place] and rows.any():
+                    figures[place][figure_name] = _figure(column, rows, paired.order[place], paired.averaging, level)
+    return figures
+
+
+def _calibrated(run: Run, metric: str, counted: dict[str, Figure]) -> Calibrated | None:
+    """The score corrected by human labels. It leaves failed answers out, so there is none if they count."""
+    return run.entries[metric].calibrated if metric in run.entries and metric not in counted else None
+
+
+def _figure(column: AlignedScores, rows: Mask, order: Codes, averaging: Averaging, level: float) -> Figure:
+    estimate = column.estimate(rows, order, averaging)
+    values = column.values[rows] if column.column.stats is None or estimate.of_values else None
+    figure = figure_of(interval(estimate, averaging.of(rows).clusters, values=values, level=level))
+    return msgspec.convert(msgspec.to_builtins(figure), Figure)  # an end at a bound becomes a float, as in a file
 
 
 def _tied(

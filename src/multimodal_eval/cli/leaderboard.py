@@ -20,18 +20,36 @@ from multimodal_eval.cli.options import MetricOption, RunLocation, format_option
 from multimodal_eval.cli.recorded_command import Recorded, repeatable
 
 if TYPE_CHECKING:
+    from multimodal_eval.analysis.failures import Choice
     from multimodal_eval.analysis.leaderboard import Leaderboard
     from multimodal_eval.contests.protocol import Contest
 
 WHAT = {"dialogue": "dialogues", "clarity": "CLARITY's data", "samples": "samples"}
+_DEFAULTS = {"failed_answers": "worst"}
 CLARITY_FIELDS = {"clarity_label", "evasion_label", "clarity_pred", "evasion_pred"}  # names in --map
 # Options that would have no effect, by kind of gold.
+_EVERY_ANSWER = ("failed_answers",)  # these contests refuse a submission without a score for every sample
 _DIALOGUE_OPTIONS = ("questions", "weights", "rule", "language", "synonyms", "present_types_only")
 UNFIT = {
-    "dialogue": ("metrics", "task", "options", "mapping", "annotators"),
-    "clarity": (*_DIALOGUE_OPTIONS, "options", "config", "plugins"),
+    "dialogue": ("metrics", "task", "options", "mapping", "annotators", *_EVERY_ANSWER),
+    "clarity": (*_DIALOGUE_OPTIONS, "options", "config", "plugins", *_EVERY_ANSWER),
     "samples": _DIALOGUE_OPTIONS,
 }
+
+
+class FailedAnswers(click.ParamType):
+    """`worst`, `blank`, `left-out`, or a value."""
+
+    name = "worst|blank|left-out|VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Choice:
+        """The choice; a value becomes a number."""
+        if value in ("worst", "blank", "left-out") or isinstance(value, float):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"must be worst, blank, left-out or a value of the metric. Got {value!r}.", param, ctx)
 
 
 @click.command(cls=Recorded, short_help="Rank submissions against one gold file, with intervals and ties.")
@@ -44,7 +62,14 @@ UNFIT = {
 @click.option("-o", "--output", type=RunLocation(), help="Folder or URL of the runs. Default: below runs/.")
 @contest_options
 @column_options
-@click.option("--allow-partial", is_flag=True, help="Also rank submissions that lack over 1 % of the samples.")
+@click.option(
+    "--failed-answers",
+    type=FailedAnswers(),
+    default="worst",
+    help="What a failed answer (none, an error message) counts as: the metric's worst value (default), VALUE, blank, "
+    "or left-out: its sample then counts for nobody.",
+)
+@click.option("--allow-partial", is_flag=True, help="Also rank submissions without answers to some ids: failed answers.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. Default: one per core.")
 @site_options
 @format_option
@@ -58,6 +83,9 @@ def leaderboard(context: click.Context, /, gold: Path | None, submissions: Path 
 
     Places 1, 2, 3 … are by score. Beside each is shown with which places it is tied, because the difference may be due
     to chance. A refused submission is listed with the reason and has no place; the exit code is then 1.
+
+    Only ids and answers of a submission are read. An answer that failed counts as the worst value, and the board says
+    who failed how often. To leave samples out, remove them from GOLD.
 
     With --site, the leaderboard also becomes a folder of pages for any file host. No page shows answers, references or
     ids of samples, unless --site-samples is given.
@@ -100,12 +128,13 @@ def _scored(gold: Path, submissions: Path, context: click.Context, params: dict[
     path = params["output"] or timed_folder("leaderboard")
     with progress_bar() as progress:
         names, refused = score_all(accepted, contest, path, workers=params["workers"], progress=progress)
-    partial, command = params["allow_partial"], repeatable(context)
-    return ranked(path, names, refused, by=by, allow_partial=partial, command=command), path
+    partial, command, failed = params["allow_partial"], repeatable(context), params["failed_answers"]
+    return ranked(path, names, refused, by=by, allow_partial=partial, command=command, failed_answers=failed), path
 
 
 def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
     """The contest that scores the submissions, and the metric that ranks them."""
+    from multimodal_eval.analysis.leaderboard import metric_to_rank_by
     from multimodal_eval.contests.clarity.contest import ClarityContest
     from multimodal_eval.contests.submissions import SampleContest, kind_of
     from multimodal_eval.run.config import overlaid
@@ -114,7 +143,7 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
     kind = "clarity" if CLARITY_FIELDS & mapping.keys() else kind_of(gold)
     if kind == "clarity" and (params["metrics"] or params["task"] not in (None, "clarity", "evasion")):
         kind = "samples"
-    unfit = next((name for name in UNFIT[kind] if params[name]), None)
+    unfit = next((name for name in UNFIT[kind] if params[name] and params[name] != _DEFAULTS.get(name)), None)
     if unfit is not None:
         singular = {"weights": "weight", "options": "option", "plugins": "plugin", "mapping": "map"}
         option = singular.get(unfit, unfit.replace("_", "-"))
@@ -135,4 +164,6 @@ def _contest(gold: Path, params: dict[str, Any]) -> tuple[Contest, str | None]:
         skip_lint=True,
     )
     contest = SampleContest(gold, config)
-    return contest, by or contest.headline
+    by = metric_to_rank_by(contest.numbers, by or contest.headline)
+    contest.require_rule(by, params["failed_answers"])
+    return contest, by

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
 
 SHOWN_REASON = 3  # lines
+SHOWN_NOTES = 10  # lines about single submissions
 MAX_OTHER_METRICS = 5  # columns of further metrics
 
 
@@ -39,18 +40,32 @@ def _calibrated(row: Standing) -> str:
     return number(row.calibrated.value) + ("" if error is None else f" ± {error:.4f}")
 
 
-def _shared_notes(board: Leaderboard, path: Any) -> list[str]:
-    """The notes that all runs have: those about the gold data."""
+def _notes(board: Leaderboard, path: Any) -> tuple[list[str], list[str]]:
+    """The notes that all runs have: those about the gold data. Then those about the input of single submissions."""
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.data.runs.storage import below
 
-    runs = (Run(below(path, row.name)) for row in board.standings)
+    runs = [Run(below(path, row.name)) for row in board.standings]
     first, *others = ([*run.outcome.notes, *run.info.input_notes] for run in runs)
-    return [line for line in first if all(line in lines for lines in others)]
+    shared = [line for line in first if all(line in lines for lines in others)]
+    by_run = ((run.folder.name, line) for run in runs for line in run.info.input_notes if line not in shared)
+    return shared, [f"{name}: {line}" for name, line in by_run]
+
+
+def _why_left_out(board: Leaderboard) -> str:
+    if board.failed_answers == "left-out":
+        return "they are unscored in a submission"
+    return "no answer to them could be scored"
+
+
+def _print_more(out: Any, count: int, path: Any) -> None:
+    if count > 0:
+        out.print(f"  … {count:,} more: see {path}", soft_wrap=True)
 
 
 def show_board(board: Leaderboard, path: Any) -> None:
     """Print the ranking, the notes that all submissions share, and the refused submissions."""
+    from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
     from multimodal_eval.cli.show import as_text, console, number, table_of
     from multimodal_eval.cli.terminal import fits, styled, warning
 
@@ -86,9 +101,16 @@ def show_board(board: Leaderboard, path: Any) -> None:
         note = "calibrated: the score corrected by human labels, ± its standard error. Places are by the metric alone."
         out.print(note, style="dim", soft_wrap=True)
     if board.left_out:
-        out.print(warning(f"{board.left_out:,} samples are unscored in a submission and excluded from all"))
-    for line in _shared_notes(board, path):
+        out.print(warning(f"{board.left_out:,} samples are left out for all: {_why_left_out(board)}"), soft_wrap=True)
+    if failed := [row for row in board.standings if row.failures]:
+        out.print(warning(f"{rule_in_words(board.failed_answers)}:"), soft_wrap=True)
+        for row in failed[:SHOWN_NOTES]:
+            out.print(f"  {as_text(row.name)}: {failures_in_words(row.failures)}", soft_wrap=True)
+        _print_more(out, len(failed) - SHOWN_NOTES, path)
+    shared, others = _notes(board, path)
+    for line in [*shared, *others[:SHOWN_NOTES]]:
         out.print(warning(line), soft_wrap=True)
+    _print_more(out, len(others) - SHOWN_NOTES, path)
     for refused in board.refused:
         lines = refused.reason.splitlines()
         out.print(styled(("refused", "red"), f" {as_text(refused.name)}: {as_text(lines[0])}"), soft_wrap=True)

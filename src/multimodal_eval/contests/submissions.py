@@ -11,19 +11,28 @@ from typing import Literal
 
 import msgspec
 
+from multimodal_eval.analysis.counted_scores import rule_for
+from multimodal_eval.analysis.failures import Choice
 from multimodal_eval.analysis.leaderboard import RESULT, Refused
 from multimodal_eval.contests.clarity.columns import file_columns
 from multimodal_eval.contests.clarity.tasks import TASKS
 from multimodal_eval.contests.protocol import Contest, Prepared
 from multimodal_eval.contests.public_reasons import CRASHED, UNREADABLE, public_reason
+from multimodal_eval.contests.shared_task.answers import MODEL_FIELDS, read_submitted
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, described
 from multimodal_eval.core.machine import cores
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.readers.blocks import bare_suffix
+from multimodal_eval.data.readers.column_names import peeked
 from multimodal_eval.data.readers.formats import SUFFIXES, Reader, reader_of
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_object
+from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.readers.vqa_files import read_vqa
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.evaluation.tasks_config import get_task
@@ -57,7 +66,10 @@ _USUAL_METRICS: dict[Reader, list[str]] = {read_coco_annotations: ["coco"], read
 
 @dataclass(frozen=True)
 class SampleContest:
-    """Data of any task; a submission is a file of answers, joined with the data by id."""
+    """Data of any task; a submission is a file of answers, joined with the data by id.
+
+    Only ids and answers of a submission are read: references, images and everything else come from the data.
+    """
 
     data: Path
     config: RunConfig
@@ -83,13 +95,35 @@ class SampleContest:
         usual = None if is_configured else _USUAL_METRICS.get(reader_of(self.data))
         return make_plan(self.config if usual is None else msgspec.structs.replace(self.config, metrics=usual))
 
+    def require_rule(self, by: str, failed_answers: Choice) -> None:
+        """Refuse a metric that does not say what a failed answer counts as, before anything is scored."""
+        plan = self.plan
+        name, part = metric_and_part(by, plan.names)
+        if name == COMPOSITE and plan.task is not None and plan.task.headline is not None:
+            name = plan.task.headline
+        metric = next((metric for metric in plan.metrics if metric.name == name), None)
+        rule_for(metric, by, part, failed_answers, has_strata=plan.config.strata is not None)
+
     def accepts(self, path: Path) -> bool:
         """Files of any format that samples can be read from."""
         return path.is_file() and bare_suffix(path) in SUFFIXES
 
     def prepare(self, submission: Path) -> Prepared:
-        """Plan the run; the answers are read and checked when it is scored."""
-        return Prepared(*planned(self.config, self.data, submission))
+        """Read and check the answers, and plan the run."""
+        plan, source = planned(self.config, self.data, submission)
+        assert isinstance(source, FileInput)
+        assert source.prediction_files is not None
+        problems, summary = Problems(), Summary()
+        mapped = source.columns_in(source.prediction_files)
+        data = source.data_samples(problems, summary, peeked(submission), plan.config.limit)
+        problems.raise_if_any()
+        ids = dict.fromkeys(sample.id for sample in data)
+        submitted = read_submitted(submission, ids, mapped, allow_partial=plan.config.allow_partial)
+        nothing = dict.fromkeys((*MODEL_FIELDS, "error"))
+        samples = [
+            msgspec.structs.replace(sample, **{**nothing, **submitted.by_id.get(sample.id, {})}) for sample in data
+        ]
+        return Prepared(plan, JoinedInput(samples, source.paths, [*summary.notes, *submitted.notes]))
 
 
 @dataclass(frozen=True)

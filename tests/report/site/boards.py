@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
+from multimodal_eval.analysis.failures import Choice
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, leaderboard
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.run.evaluate import evaluate
@@ -44,11 +45,14 @@ def scored(folder: Path, systems: Mapping[str, int] = SYSTEMS) -> Path:
     return folder
 
 
-def ranked(folder: Path, systems: Mapping[str, int] = SYSTEMS, *, by: str | None = None) -> Leaderboard:
+def ranked(
+    folder: Path, systems: Mapping[str, int] = SYSTEMS, *, by: str | None = None, failed_answers: Choice = "worst"
+) -> Leaderboard:
     """A folder of runs with their leaderboard."""
     scored(folder, systems)
     refused = [Refused("late", FULL_REASON, PUBLIC_REASON)]
-    return leaderboard(folder, list(systems), refused, by=by, allow_partial=True, command="mmeval leaderboard x y")
+    more = {"allow_partial": True, "command": "mmeval leaderboard x y", "failed_answers": failed_answers}
+    return leaderboard(folder, list(systems), refused, by=by, **more)
 
 
 def secrets() -> list[str]:

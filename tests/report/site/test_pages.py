@@ -120,12 +120,33 @@ def test_the_table_has_every_score_with_its_interval(site, board_runs):
     for row in board.standings:
         assert f"{row.value:.4f} {row.low:.4f} … {row.high:.4f}" in page.text
         for name in ("exact_match", "wer"):
-            entry = Run(runs / row.name).entries[name]
+            entry = row.counted.get(name) or Run(runs / row.name).entries[name]
             assert f"{entry.value:.4f} {entry.low:.4f} … {entry.high:.4f}" in page.text
     values = {float(attrs["data-value"] or "") for _, attrs in page.elements if "data-value" in attrs}
     assert {row.value for row in board.standings} <= values  # sorted by full precision
     assert "wer ↓ lower is better" in page.text
-    assert f"{SAMPLES} samples, 1 of them left out" in page.text
+    assert f"{SAMPLES} samples" in page.text
+    assert "left out" not in page.text
+
+
+def test_who_failed_what(site, board_runs, tmp_path):
+    runs, board = board_runs
+    failed = "Failed answers count as the worst value of the metric ."
+    index = parsed(site / "index.html").text
+    assert f"Failed answers {failed}" in index
+    assert "cirrus 1 (1 with an error message)" in index
+    page = parsed(slug(site, "cirrus") / "index.html").text
+    assert f"Failed answers: 1 (1 with an error message). {failed}" in page
+    assert "Failed answers" not in parsed(slug(site, "alba") / "index.html").text
+    assert board.signature.endswith("|failures:worst")
+    assert board.signature in parsed(site / "methods.html").text
+    (row,) = (row for row in board.standings if row.name == "cirrus")
+    entry = Run(runs / "cirrus").entries["rouge_l"]
+    assert row.counted["rouge_l"].value == row.value == pytest.approx(entry.value * (SAMPLES - 1) / SAMPLES)
+    assert f"rouge_l {row.value:.4f}" in page  # not the mean without the failed answer
+    left_out = ranked(tmp_path / "runs", {"alba": 9, "cirrus": 3}, failed_answers="left-out")
+    write_site(tmp_path / "site", tmp_path / "runs", left_out)
+    assert "40 samples, 1 of them left out" in parsed(tmp_path / "site" / "index.html").text
 
 
 def test_a_refused_submission_is_listed_without_a_place(site):
@@ -182,7 +203,7 @@ def test_methods(site, board_runs):
     assert "corrected for all 3 pairs by Holm's method" in text
     assert board.method in text
     assert "mmeval leaderboard x y" in text
-    assert "1 samples are left out for all" in text
+    assert "Failed answers count as the worst value of the metric : answers that are missing" in text
     assert '"skip_lint": true' in text
     assert "Seed 0" in text
 
@@ -198,7 +219,7 @@ def test_downloads_have_all_digits(site, board_runs):
     assert float(rows[0]["wer_low"]) == Run(runs / rows[0]["submission"]).entries["wer"].low
     assert rows[0]["tied_with"] == board.standings[1].name
     results = json.loads((slug(site, "cirrus") / "results.json").read_text())
-    entry = Run(runs / "cirrus").entries["wer"]
+    entry = next(row for row in board.standings if row.name == "cirrus").counted["wer"]
     assert (results["place"], results["metrics"]["wer"]["value"]) == (3, entry.value)
     table = list(csv.DictReader(io.StringIO((slug(site, "cirrus") / "results.csv").read_bytes().decode())))
     assert {row["metric"] for row in table} >= {"rouge_l", "wer", "wer.hits"}

@@ -1,27 +1,31 @@
 """The answers of a submission: the file of a stranger, of which only ids and answers are read.
 
 A participant's mistakes are collected in `Problems`. No other column of a submission is used: an `error` would leave a
-sample unscored, and references or images would replace those of the task.
+sample unscored, and references or images would replace those of the task. Scoring programs of platforms need an answer
+for every id (`read_answers`); on a leaderboard an answer may be null, and is then a failed one (`read_submitted`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.sample import ANSWER_ALIASES, Sample
 from multimodal_eval.data.readers.blocks import DamagedStreamError
+from multimodal_eval.data.readers.column_names import peeked, taken_columns
 from multimodal_eval.data.readers.formats import is_textual, reader_of
 from multimodal_eval.data.readers.json_file import first_character
 from multimodal_eval.data.readers.problems import Columns, Problems
-from multimodal_eval.data.readers.records import RecordChecker
+from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
 
 _ID = ("id", "question_id", "image_id")
 _ANSWER = ("generated_answer", *ANSWER_ALIASES, "answer", "caption")
 _SHOWN = 10  # ids of a kind
 _EXAMPLE = '{"id": "…", "generated_answer": "…"}'
+_KNOWN: ColumnMap = {"id": _ID, "generated_answer": _ANSWER}
+MODEL_FIELDS = ("generated_answer", "perplexity", "logprobs")  # what a model says, and how sure it is
 
 
 @dataclass(frozen=True)
@@ -32,58 +36,131 @@ class Answers:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Submitted:
+    """What a submission says about each sample, and notes about what of it is ignored.
+
+    Samples without an answer have no `generated_answer`.
+    """
+
+    by_id: dict[str, Fields]
+    notes: tuple[str, ...]
+
+
 def read_answers(path: Path, samples: Mapping[str, Sample], max_answer: int) -> Answers:
     """Exactly one answer for every sample; an InputError names all mistakes."""
     problems = Problems()
     by_id: dict[str, str] = {}
-    lines: dict[str, int] = {}
     unknown: list[str] = []
-    for line, name, answer in _answers(path, problems):
-        if name in lines:
-            message = f"the id {shorten(name)} is already on line {lines[name]}. Give one answer per id"
-            problems.add("DUPLICATE", message, file=path.name, line=line)
-        elif answer is None:
-            pass  # its problem is known
-        elif len(answer) > max_answer:
+    seen = _SeenOnce(path.name, problems)
+    for line, name, fields in _records(path, path.name, _KNOWN, problems, needs_answers=True):
+        answer = None if fields is None else fields.get("generated_answer")
+        if not seen.add(name, line) or answer is None:
+            continue  # its problem is known
+        if len(answer) > max_answer:
             message = f"the answer has {len(answer):,} characters, but at most {max_answer:,} are allowed"
             problems.add("TOO_LONG", message, file=path.name, line=line, id=name)
         elif name not in samples:
             unknown.append(name)
         else:
             by_id[name] = answer
-        lines.setdefault(name, line)
-    missing = [name for name in samples if name not in lines]
-    if not problems.total or lines:  # not if the whole file is unreadable
-        _add_ids(problems, "MISSING", missing, len(samples), "have no answer")
-    _add_ids(problems, "UNKNOWN", unknown, len(lines), "of the submission are not in the task")
+    if not problems.total or seen.lines:  # not if the whole file is unreadable
+        _add_missing(problems, samples, seen.lines)
+    _add_ids(problems, "UNKNOWN", unknown, len(seen.lines), "of the submission are not in the task")
     problems.raise_if_any()
     return Answers(by_id, tuple(_notes(by_id)))
 
 
-def _answers(path: Path, problems: Problems) -> Iterator[tuple[int, str, str | None]]:
-    """(line, id, answer) of every record with an id; the answer is None if it has a problem, which is noted."""
+def read_submitted(path: Path, ids: Collection[str], mapped: ColumnMap, *, allow_partial: bool = False) -> Submitted:
+    """The answers of a submission to a leaderboard; an InputError names all mistakes.
+
+    `mapped` are the columns that the organiser names. Of the other fields of a model, only those named there are read.
+    Every id must have a record, unless `allow_partial`. Answers to other ids are ignored: the organiser may have left
+    these samples out.
+    """
+    problems, file = Problems(), str(path)
+    columns = peeked(path)
+    taken = taken_columns(columns, {}, (), ("predictions", file)).fields
+    known = {name: (*mapped.get(name, ()), *names) for name, names in _KNOWN.items()}
+    known["generated_answer"] += tuple(taken)
+    known |= {name: mapped[name] for name in MODEL_FIELDS if name in mapped and name not in known}
+    by_id: dict[str, Fields] = {}
+    unknown = 0
+    seen = _SeenOnce(file, problems)
+    for line, name, fields in _records(path, file, known, problems, columns):
+        if seen.add(name, line) and fields is not None:
+            if name in ids:
+                by_id[name] = {field: fields[field] for field in MODEL_FIELDS if field in fields}
+            else:
+                unknown += 1
+    if not allow_partial and not problems.total:
+        hint = "With --allow-partial, they count as failed answers."
+        _add_missing(problems, ids, seen.lines, file, hint)
+    problems.raise_if_any()
+    used = {next((column for column in names if column in columns), None) for names in known.values()}
+    return Submitted(by_id, tuple(_ignored([name for name in columns if name not in used], unknown)))
+
+
+def _ignored(columns: list[str], unknown: int) -> Iterator[str]:
+    if columns:
+        shown = ", ".join(map(shorten, columns[:_SHOWN])) + (" …" if len(columns) > _SHOWN else "")
+        yield f"ignored: {len(columns):,} columns beside the id and the answer ({shown})"
+    if unknown:
+        yield f"ignored: {unknown:,} answers to ids that the data do not have"
+
+
+class _SeenOnce:
+    """The lines of the ids of a file; an id that occurs again is a problem."""
+
+    def __init__(self, file: str, problems: Problems) -> None:
+        self._file, self._problems = file, problems
+        self.lines: dict[str, int] = {}
+
+    def add(self, name: str, line: int) -> bool:
+        """Whether the id is new."""
+        is_new = name not in self.lines
+        if not is_new:
+            message = f"the id {shorten(name)} is already on line {self.lines[name]}. Give one answer per id"
+            self._problems.add("DUPLICATE", message, file=self._file, line=line)
+        self.lines.setdefault(name, line)
+        return is_new
+
+
+def _records(
+    path: Path,
+    file: str,
+    known: ColumnMap,
+    problems: Problems,
+    names: Collection[str] = (),
+    *,
+    needs_answers: bool = False,
+) -> Iterator[tuple[int, str, Fields | None]]:
+    """(line, id, checked fields) of every record with an id; the fields are None if they have a problem.
+
+    `known` has the names of each field's column, the preferred ones first. `names` are the columns of the file; by
+    default those of its first record.
+    """
     if path.suffix.lower() == ".json" and _is_object(path):
         hint = f"Write a list of objects, [{_EXAMPLE}, …], or one object per line in a .jsonl file."
-        problems.add("FORMAT", "the file is one JSON object.", file=path.name, hint=hint)
+        problems.add("FORMAT", "the file is one JSON object.", file=file, hint=hint)
         return
-    checker = RecordChecker(path.name, problems, {}, textual=is_textual(path))
-    columns: tuple[str, str] | None = None
+    checker = RecordChecker(file, problems, {}, textual=is_textual(path))
+    columns: dict[str, str] | None = None
     is_empty = True
     for line, record in reader_of(path)(path, problems):
         is_empty = False
-        columns = columns or _columns(record, path.name, line, problems)
+        columns = columns or _columns(names or record, known, file, line, problems)
         if columns is None:
             return
-        id_column, answer_column = columns
-        kept: Columns = {"id": record.get(id_column), "generated_answer": record.get(answer_column)}
+        kept: Columns = {field: record.get(column) for field, column in columns.items()}
         fields, name = checker.fields(line, kept), checker.id_of(kept)
-        if fields is not None and "generated_answer" not in fields:
-            message = f"`{answer_column}` is missing or null. An answer is text, and may be empty"
-            problems.add("NO_ANSWER", message, file=path.name, line=line, id=name)
+        if needs_answers and fields is not None and "generated_answer" not in fields:
+            message = f"`{columns['generated_answer']}` is missing or null. An answer is text, and may be empty"
+            problems.add("NO_ANSWER", message, file=file, line=line, id=name)
         if name is not None:
-            yield line, name, None if fields is None else fields.get("generated_answer")
+            yield line, name, fields
     if is_empty and not problems.total:
-        problems.add("EMPTY", "the file has no records", file=path.name)
+        problems.add("EMPTY", "the file has no records", file=file)
 
 
 def _is_object(path: Path) -> bool:
@@ -93,23 +170,48 @@ def _is_object(path: Path) -> bool:
         return False  # the reader reports it
 
 
-def _columns(record: Columns, file: str, line: int, problems: Problems) -> tuple[str, str] | None:
-    """The columns of the id and of the answer, by the first record."""
-    names = [next((name for name in known if name in record), None) for known in (_ID, _ANSWER)]
-    if names[0] is not None and names[1] is not None:
-        return names[0], names[1]
-    absent = " and ".join(known for known, name in zip(("`id`", "`generated_answer`"), names, strict=True) if not name)
-    shown = ", ".join(shorten(name) for name in list(record)[:8]) or "none"
+def _columns(
+    names: Collection[str], known: ColumnMap, file: str, line: int, problems: Problems
+) -> dict[str, str] | None:
+    """The column of each field, by the names of the columns; without an id and an answer, nothing can be read."""
+    columns = {
+        field: column
+        for field, candidates in known.items()
+        if (column := next((name for name in candidates if name in names), None)) is not None
+    }
+    absent = " and ".join(f"`{field}`" for field in _KNOWN if field not in columns)
+    if not absent:
+        return columns
+    shown = ", ".join(shorten(name) for name in list(names)[:8]) or "none"
     message = f"no column {absent}. The first record has the columns {shown}."
     problems.add("COLUMNS", message, file=file, line=line, hint=f"A record looks like {_EXAMPLE}.")
     return None
 
 
-def _add_ids(problems: Problems, code: str, names: list[str], total: int, what: str) -> None:
+def _add_missing(
+    problems: Problems,
+    ids: Collection[str],
+    answered: Collection[str],
+    file: str | None = None,
+    hint: str | None = None,
+) -> None:
+    missing = [name for name in ids if name not in answered]
+    _add_ids(problems, "MISSING", missing, len(ids), "have no answer", file, hint)
+
+
+def _add_ids(
+    problems: Problems,
+    code: str,
+    names: list[str],
+    total: int,
+    what: str,
+    file: str | None = None,
+    hint: str | None = None,
+) -> None:
     if names:
         first = ", ".join(map(shorten, names[:_SHOWN]))
         more = " …" if len(names) > _SHOWN else ""
-        problems.add(code, f"{len(names):,} of {total:,} ids {what}: {first}{more}")
+        problems.add(code, f"{len(names):,} of {total:,} ids {what}: {first}{more}", file=file, hint=hint)
 
 
 def _notes(by_id: Mapping[str, str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -153,6 +153,17 @@ class FileInput:
         unused_annotators = set.intersection(*(each.unused_annotators for each in checkers))
         note_unused("map", unused_map, checker, problems, summary)
         note_unused("annotators", unused_annotators, checker, problems, summary)
+
+    def data_samples(
+        self, problems: Problems, summary: Summary, elsewhere: Collection[str], limit: int | None = None
+    ) -> list[Sample]:
+        """The samples of the data alone, read as beside predictions. `elsewhere` are the columns of these."""
+        checker = self._checker(self.data_files, problems)
+        samples = list(self._checked(checker, problems, summary, limit))
+        summary.add(checker)
+        note_unused("map", checker.unused_map - {*elsewhere}, checker, problems, summary)
+        note_unused("annotators", checker.unused_annotators, checker, problems, summary)
+        return samples
 
     def places(self) -> Iterator[tuple[str | None, int, str | None]]:
         """(file, line, id) of every record of the data, for messages about samples that were read before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
 from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
 from multimodal_eval.core.display import DASH, number, p_value
 from multimodal_eval.report.displays.blocks import Block, Folded, Notes, Row, Table, Text
@@ -20,7 +21,10 @@ def blocks(board: Leaderboard) -> list[Block]:
     title = f"Leaderboard by {board.number}{arrow}: {count}, {counted(board.samples, 'sample')}"
     notes = [f"{refused.name} is refused: {refused.reason}" for refused in board.refused]
     if board.left_out:
-        notes.append(f"left out for all: {counted(board.left_out, 'sample')} without a score in a submission")
+        notes.append(f"left out for all: {counted(board.left_out, 'sample')}")
+    if any(row.failures for row in board.standings):
+        notes.append(f"{rule_in_words(board.failed_answers)}.")
+    notes += [f"{row.name}: failed answers: {failures_in_words(row.failures)}" for row in board.standings if row.failures]
     shown: list[Block] = [Text(title, tone="strong")]
     if board.standings:
         more = ["tied with places", "behind", "p", *(["calibrated"] if _has_labels(board) else [])]

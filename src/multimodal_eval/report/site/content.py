@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import msgspec
+
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
 from multimodal_eval.contests.public_reasons import UNKNOWN
-from multimodal_eval.core.records import CompositeEntry, InputFile, MetricEntry
+from multimodal_eval.core.records import CompositeEntry, Figure, InputFile, MetricEntry
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.report.site.published_run import files_of, named, published_run
@@ -44,8 +46,8 @@ class Submission:
 
     @property
     def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
-        """Every metric of the run."""
-        return self.run.entries
+        """Every metric of the run, with failed answers counted as on the leaderboard."""
+        return {name: _counted(name, entry, self.row.counted) for name, entry in self.run.entries.items()}
 
     @property
     def address(self) -> str:
@@ -81,6 +83,11 @@ class SiteContent:
         """The other submissions that may be as good as the first."""
         return [submission for submission in self.submissions[1:] if submission.leads]
 
+    @property
+    def failed(self) -> list[Submission]:
+        """The submissions with failed answers."""
+        return [submission for submission in self.submissions if submission.row.failures]
+
     @cached_property
     def order(self) -> dict[str, int]:
         """The position of each submission in the list."""
@@ -114,6 +121,16 @@ def site_content(runs: Location, board: Leaderboard, title: str, *, with_samples
     shown = board if with_samples else replace(board, refused=tuple(map(_public, board.refused)))
     gold = [named(file) for file in shared]
     return SiteContent(title, shown, submissions, _columns(opened, board), scale, gold, finished, with_samples)
+
+
+def _counted(
+    name: str, entry: MetricEntry | CompositeEntry, counted: Mapping[str, Figure]
+) -> MetricEntry | CompositeEntry:
+    """The entry with the figures of the leaderboard, if these are others. Calibration leaves failed answers out."""
+    if name not in counted:
+        return entry
+    parts = {part: counted.get(f"{name}.{part}", figure) for part, figure in entry.parts.items()}
+    return msgspec.structs.replace(entry, **msgspec.structs.asdict(counted[name]), parts=parts, calibrated=None)
 
 
 def _public(refused: Refused) -> Refused:

@@ -26,7 +26,7 @@ def leaderboard_csv(site: SiteContent) -> bytes:
     names = [column.name for column in site.columns]
     labelled = [f"calibrated_{field}" for field in _FIGURE] if site.has_labels else []
     others = [f"{name}{ending}" for name in names for ending in ("", "_low", "_high")]
-    headers = ["place", "submission", site.board.number, "stderr", "low", "high", "tied_with", "behind", "p", *labelled]
+    headers = ["place", "submission", site.board.number, "stderr", "low", "high", "tied_with", "behind", "p", "failed", *labelled]
     rows = [
         [
             *_ranked(submission),
@@ -41,7 +41,7 @@ def leaderboard_csv(site: SiteContent) -> bytes:
 def _ranked(submission: Submission) -> list[Cell]:
     row = submission.row
     tied = None if row.tied_with is None else "; ".join(row.tied_with)
-    return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value]
+    return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value, sum(row.failures.values())]
 
 
 def _figure(figure: Figure | None) -> list[Cell]:
@@ -55,7 +55,7 @@ def _interval(figure: Figure | None) -> list[Cell]:
 def results_json(site: SiteContent, submission: Submission) -> bytes:
     """The place of a submission, its differences, its metrics and its files."""
     row = asdict(submission.row)
-    del row["numbers"], row["calibrated"]
+    del row["numbers"], row["calibrated"], row["counted"]
     content = {
         "ranked_by": site.board.number,
         **row,

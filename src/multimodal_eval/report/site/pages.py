@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
 from multimodal_eval.core.display import p_comparison
 from multimodal_eval.report.render import asset, icon
 from multimodal_eval.report.site.content import SiteContent, Submission
@@ -36,6 +37,8 @@ class Pages:
             "tied_places": tied_places,
             "shade": self._places.shade,
             "p_comparison": p_comparison,
+            "failures": failures_in_words,
+            "rule": rule_in_words,
         }
         self._environment.globals |= {
             "site": site,

@@ -1,0 +1,227 @@
+"""Failed answers as scores: what an answer that cannot be scored counts as, so that failing is never better.
+
+A failed answer keeps its status in the run folder. Here it gets the worst value of the metric, or is scored as a blank
+answer if the metric is not a mean of values. A sample without a score by no fault of the answer (there is no reference,
+its image cannot be read) is not counted against anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.columns import Codes, Column
+from multimodal_eval.core.answers import answers_of
+from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import Bounds, Metric, StoredMean
+from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.scores import OK, Scores
+from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.data.runs.run import Run
+
+__all__ = [
+    "FAILURES",
+    "Choice",
+    "FailureRule",
+    "counted",
+    "failures_in_words",
+    "rule_in_words",
+    "rule_of",
+    "unscorable",
+    "unscored_rows",
+]
+
+WORST, BLANK, LEFT_OUT = "worst", "blank", "left-out"
+Choice = float | Literal["worst", "blank", "left-out"]
+Mask = NDArray[np.bool_]
+
+# Why a row has no score.
+NO_ANSWER, ERROR_MESSAGE, NOT_SCORABLE = "no_answer", "error_message", "not_scorable"  # the answer's fault
+GOLD, JUDGE = "gold", "judge"  # not its fault: the data lack an input, the judge gave no verdict
+FAILURES: Mapping[str, str] = {  # in words, after their number
+    NO_ANSWER: "without an answer",
+    ERROR_MESSAGE: "with an error message",
+    NOT_SCORABLE: "that the metric cannot score",
+}
+_ANSWERS = {"generated_answer", "perplexity", "logprobs", "error"}  # needs that the data of a contest do not have
+_SURE: Mapping[str, object] = {"perplexity": 2.0, "logprobs": [-1.0], "error": None}  # what a model would say too
+_COMPOSITE_BOUNDS: Bounds = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class FailureRule:
+    """What a failed answer counts as: a value, or without one a blank answer, or nothing."""
+
+    label: str  # in signatures
+    value: float | None = None
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether samples with a failed answer are left out, for everybody."""
+        return self.label == LEFT_OUT
+
+
+def rule_of(metric: Metric | None, name: str, part: str, choice: Choice = WORST, *, is_mean: bool) -> FailureRule:
+    """The rule for a metric or a part of one; None is a composite. `is_mean`: the score is the mean of the values.
+
+    The worst value is the metric's bound. Without a finite one, a ConfigError names the other choices.
+    """
+    bounds = _COMPOSITE_BOUNDS
+    if metric is not None:
+        bounds = metric.part_bounds.get(part, (None, None)) if part else metric.bounds
+    if choice == LEFT_OUT:
+        return FailureRule(LEFT_OUT)
+    if choice == BLANK:
+        if metric is None or _is_judge(metric):
+            raise ConfigError(f"{name} cannot score a blank answer by itself. {_choices(is_mean, blank=False)}")
+        return FailureRule(BLANK)
+    if isinstance(choice, float):
+        if not is_mean:
+            raise ConfigError(f"{name} is not a mean of values: no single value can be set. {_choices(is_mean)}")
+        low, high = (limit if end is None else end for end, limit in zip(bounds, (-np.inf, np.inf), strict=True))
+        if not (isfinite(choice) and low <= choice <= high):
+            raise ConfigError(f"--failed-answers must be a value of {name}, from {low:g} to {high:g}. Got {choice!r}.")
+        return FailureRule(f"{choice:g}", choice)
+    worst = bounds[1] if metric is not None and metric.direction == "lower" else bounds[0]
+    if worst is None or not isfinite(worst):
+        raise ConfigError(f"{name} has no worst value that a failed answer could count as. {_choices(is_mean)}")
+    return FailureRule(WORST, float(worst)) if is_mean else FailureRule(BLANK)
+
+
+def rule_in_words(label: str) -> str:
+    """What a failed answer counts as, by the label of the rule."""
+    counts_as = {
+        WORST: "Failed answers count as the worst value of the metric",
+        BLANK: "Failed answers count as blank answers",
+        LEFT_OUT: "Samples with a failed answer in any submission are left out for all",
+    }
+    return counts_as.get(label, f"Failed answers count as {label}")
+
+
+def failures_in_words(failures: Mapping[str, int]) -> str:
+    """The number of failed answers, and of each kind: "3 (2 without an answer, 1 with an error message)"."""
+    kinds = [f"{failures[reason]:,} {words}" for reason, words in FAILURES.items() if failures.get(reason)]
+    return f"{sum(failures.values()):,} ({', '.join(kinds)})"
+
+
+def _choices(is_mean: bool, *, blank: bool = True) -> str:
+    """What the organiser can choose."""
+    choices = [
+        *(["--failed-answers VALUE (what a failed answer counts as)"] if is_mean else []),
+        *(["--failed-answers blank (it is scored as an empty answer)"] if blank else []),
+        "--failed-answers left-out (its sample counts for nobody)",
+    ]
+    return f"Choose {' or '.join(choices)}"
+
+
+def _is_judge(metric: Metric) -> bool:
+    from multimodal_eval.evaluation.judge_metric import JudgeMetric
+
+    return isinstance(metric, JudgeMetric)
+
+
+def unscored_rows(run: Run, metrics: Sequence[Metric], values: NDArray[np.float64]) -> dict[int, str]:
+    """Why each row without a value has none. `metrics` are those that the value depends on."""
+    judges = any(map(_is_judge, metrics))
+    needs = dict.fromkeys(need for metric in metrics for need in metric.needs)
+    gold_needs = [need for need in needs if not _ANSWERS & {*need.split("|")}]
+    answer_needs = [need for need in needs if need not in gold_needs]
+    rows = np.flatnonzero(np.isnan(values))
+    reasons: dict[int, str] = {}
+    samples = _samples(run, rows)
+    failed = answers_of(Batch.of(samples), run.info.config.patterns).failed
+    for position, (row, sample) in enumerate(zip(rows.tolist(), samples, strict=True)):
+        if not all(has(sample, need) for need in gold_needs):
+            reasons[row] = GOLD
+        elif position in failed:
+            reasons[row] = ERROR_MESSAGE
+        elif sample.generated_answer is None or not all(has(sample, need) for need in answer_needs):
+            reasons[row] = NO_ANSWER
+        else:
+            reasons[row] = JUDGE if judges else NOT_SCORABLE
+    return reasons
+
+
+def unscorable(run: Run, metrics: Sequence[Metric], rows: Codes) -> Mask:
+    """Which of the rows no answer can get a score for: not even their own reference does.
+
+    For samples that nobody has scored. A judge is not asked; a metric that is not here cannot be tried.
+    """
+    samples = [
+        msgspec.structs.replace(sample, generated_answer=next(iter(sample.reference_texts), "yes"), **_SURE)
+        for sample in _samples(run, rows)
+    ]
+    without = np.zeros(len(rows), np.bool_)
+    for metric in metrics:
+        if isinstance(metric, StoredMean):
+            without[:] = True
+        elif len(rows) and not _is_judge(metric):
+            without |= _scored(run, metric, samples).status != OK
+    return without
+
+
+def counted(run: Run, metric: Metric | None, column: Column, failed: Codes, rule: FailureRule) -> Column:
+    """The column with the failed rows counted by the rule; the others are unchanged."""
+    if not len(failed) or rule.leaves_out:
+        return column
+    fresh = None if rule.value is not None or metric is None else _blank(run, metric, failed)
+    values, is_scored = column.values.copy(), column.scored.copy()
+    values[failed] = rule.value if fresh is None else fresh.values
+    is_scored[failed] = True
+    parts = {part: part_values.copy() for part, part_values in column.parts.items()}
+    for part, part_values in parts.items():
+        part_values[failed] = rule.value if fresh is None else fresh.parts.get(part, np.nan)
+    stats = None
+    if column.stats is not None:
+        table = np.zeros((len(values), column.stats.shape[1]))  # a mean does not look at them
+        table[column.scored] = column.stats
+        if fresh is not None:
+            table[failed] = _stats(fresh, table.shape[1], column.name)
+        stats = table[is_scored]
+    return replace(column, values=values, scored=is_scored, stats=stats, parts=parts)
+
+
+def _stats(scores: Scores, width: int, name: str) -> NDArray[np.float64]:
+    """The statistics of blank answers, as many as those of the other answers."""
+    rows = () if scores.stats is None else scores.stats
+    if len(rows) != len(scores) or any(row is None or len(row) != width for row in rows):
+        raise ConfigError(f"{name}: a blank answer has other statistics than an answer. {_choices(is_mean=False)}")
+    return np.array(rows, np.float64)
+
+
+def _blank(run: Run, metric: Metric, rows: Codes) -> Scores:
+    """The scores that blank answers have in these rows."""
+    samples = [msgspec.structs.replace(sample, generated_answer="", error=None) for sample in _samples(run, rows)]
+    scores = _scored(run, metric, samples)
+    if (scores.status != OK).any():
+        raise ConfigError(f"{metric.name} gives a blank answer no score. {_choices(is_mean=False, blank=False)}")
+    return scores
+
+
+def _scored(run: Run, metric: Metric, samples: Sequence[Sample]) -> Scores:
+    """The scores of changed samples, with the corpus statistics of the run."""
+    state = metric.default_state()
+    if run.folder.has_state(metric.name):
+        with run.folder.state_copy(metric.name) as path:
+            state = metric.load_state(path)
+    return score_rows(metric, metric.open(state), Batch.of(samples), ())
+
+
+def _samples(run: Run, rows: Codes) -> list[Sample]:
+    """The samples of these rows, which are ascending."""
+    samples: list[Sample] = []
+    start = 0
+    for part, size in enumerate(run.info.parts):
+        wanted = rows[(rows >= start) & (rows < start + size)] - start
+        if len(wanted):
+            stored = run.folder.read_samples(part)
+            samples += (stored[row] for row in wanted.tolist())
+        start += size
+    return samples
