@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -38,7 +38,9 @@ __all__ = [
     "unscored_rows",
 ]
 
-WORST, BLANK, LEFT_OUT = "worst", "blank", "left-out"
+WORST: Final = "worst"
+BLANK: Final = "blank"
+LEFT_OUT: Final = "left-out"
 Choice = float | Literal["worst", "blank", "left-out"]
 Mask = NDArray[np.bool_]
 
@@ -82,13 +84,13 @@ def rule_of(metric: Metric | None, name: str, part: str, choice: Choice = WORST,
         if metric is None or _is_judge(metric):
             raise ConfigError(f"{name} cannot score a blank answer by itself. {_choices(is_mean, blank=False)}")
         return FailureRule(BLANK)
-    if isinstance(choice, float):
+    if not isinstance(choice, str):
         if not is_mean:
             raise ConfigError(f"{name} is not a mean of values: no single value can be set. {_choices(is_mean)}")
         low, high = (limit if end is None else end for end, limit in zip(bounds, (-np.inf, np.inf), strict=True))
         if not (isfinite(choice) and low <= choice <= high):
             raise ConfigError(f"--failed-answers must be a value of {name}, from {low:g} to {high:g}. Got {choice!r}.")
-        return FailureRule(f"{choice:g}", choice)
+        return FailureRule(f"{choice:g}", float(choice))
     worst = bounds[1] if metric is not None and metric.direction == "lower" else bounds[0]
     if worst is None or not isfinite(worst):
         raise ConfigError(f"{name} has no worst value that a failed answer could count as. {_choices(is_mean)}")

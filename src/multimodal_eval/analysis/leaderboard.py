@@ -113,10 +113,10 @@ def leaderboard(
 ) -> Leaderboard:
     """Rank the runs below a folder by one metric (by default the headline of the first run), and store the result.
 
-    A failed answer (none, an error message, one that the metric cannot score) counts as `failed_answers`: by default the
-    worst value of the metric, or a blank answer if the metric is not a mean; "blank", "left-out" or a value are other
-    choices. So a submission cannot change which samples count. Samples that no answer can get a score for are left out,
-    and a submission on which a judge gave no verdict is refused.
+    A failed answer (none, an error message, one that the metric cannot score) counts as `failed_answers`: by default
+    the worst value of the metric, or a blank answer if the metric is not a mean; "blank", "left-out" or a value are
+    other choices. So a submission cannot change which samples count. Samples that no answer can get a score for are
+    left out, and a submission on which a judge gave no verdict is refused.
 
     With "left-out", runs are ranked on the samples that all of them have scored. A submission without scores for more
     than 1 % of the samples that other submissions have scored is then refused, unless `allow_partial`.

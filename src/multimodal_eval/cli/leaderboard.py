@@ -37,15 +37,16 @@ UNFIT = {
 }
 
 
-class FailedAnswers(click.ParamType):
+class FailedAnswers(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
     """`worst`, `blank`, `left-out`, or a value."""
 
-    name = "worst|blank|left-out|VALUE"
+    name = "rule"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Choice:
         """The choice; a value becomes a number."""
-        if value in ("worst", "blank", "left-out") or isinstance(value, float):
-            return value
+        if value in ("worst", "blank", "left-out"):
+            choice: Choice = value
+            return choice
         try:
             return float(value)
         except ValueError:
@@ -66,10 +67,10 @@ class FailedAnswers(click.ParamType):
     "--failed-answers",
     type=FailedAnswers(),
     default="worst",
-    help="What a failed answer (none, an error message) counts as: the metric's worst value (default), VALUE, blank, "
-    "or left-out: its sample then counts for nobody.",
+    help="What a failed answer (none, an error message) counts as: the metric's worst value (default), a number, a "
+    "blank answer (blank), or nothing: left-out removes its sample for all.",
 )
-@click.option("--allow-partial", is_flag=True, help="Also rank submissions without answers to some ids: failed answers.")
+@click.option("--allow-partial", is_flag=True, help="Also rank submissions that lack ids: these are failed answers.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. Default: one per core.")
 @site_options
 @format_option

@@ -107,10 +107,10 @@ def show_board(board: Leaderboard, path: Any) -> None:
         for row in failed[:SHOWN_NOTES]:
             out.print(f"  {as_text(row.name)}: {failures_in_words(row.failures)}", soft_wrap=True)
         _print_more(out, len(failed) - SHOWN_NOTES, path)
-    shared, others = _notes(board, path)
-    for line in [*shared, *others[:SHOWN_NOTES]]:
+    shared, individual = _notes(board, path)
+    for line in [*shared, *individual[:SHOWN_NOTES]]:
         out.print(warning(line), soft_wrap=True)
-    _print_more(out, len(others) - SHOWN_NOTES, path)
+    _print_more(out, len(individual) - SHOWN_NOTES, path)
     for refused in board.refused:
         lines = refused.reason.splitlines()
         out.print(styled(("refused", "red"), f" {as_text(refused.name)}: {as_text(lines[0])}"), soft_wrap=True)

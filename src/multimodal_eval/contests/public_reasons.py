@@ -18,6 +18,7 @@ UNKNOWN = "The submission could not be scored."
 _MEANINGS = {
     "UNMATCHED": "ids without an answer, or answers without a sample",
     "MISSING": "ids without an answer",
+    "UNKNOWN": "answers to ids that the data do not have",
     "MISSING_REPLY": "replies without an answer",
     "MISSING_PERPLEXITY": "replies without a perplexity",
     "MISSING_ID": "records without an id",

@@ -51,8 +51,10 @@ def ranked(
     """A folder of runs with their leaderboard."""
     scored(folder, systems)
     refused = [Refused("late", FULL_REASON, PUBLIC_REASON)]
-    more = {"allow_partial": True, "command": "mmeval leaderboard x y", "failed_answers": failed_answers}
-    return leaderboard(folder, list(systems), refused, by=by, **more)
+    command, names = "mmeval leaderboard x y", list(systems)
+    return leaderboard(
+        folder, names, refused, by=by, allow_partial=True, command=command, failed_answers=failed_answers
+    )
 
 
 def secrets() -> list[str]:

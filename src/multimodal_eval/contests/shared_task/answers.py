@@ -85,20 +85,21 @@ def read_submitted(path: Path, ids: Collection[str], mapped: ColumnMap, *, allow
     known["generated_answer"] += tuple(taken)
     known |= {name: mapped[name] for name in MODEL_FIELDS if name in mapped and name not in known}
     by_id: dict[str, Fields] = {}
-    unknown = 0
+    unknown: list[str] = []
     seen = _SeenOnce(file, problems)
     for line, name, fields in _records(path, file, known, problems, columns):
         if seen.add(name, line) and fields is not None:
             if name in ids:
                 by_id[name] = {field: fields[field] for field in MODEL_FIELDS if field in fields}
             else:
-                unknown += 1
+                unknown.append(name)
     if not allow_partial and not problems.total:
-        hint = "With --allow-partial, they count as failed answers."
-        _add_missing(problems, ids, seen.lines, file, hint)
+        _add_missing(problems, ids, seen.lines, file, "With --allow-partial, they count as failed answers.")
+    if problems.total:  # ids that are spelled in another way
+        _add_ids(problems, "UNKNOWN", unknown, len(seen.lines), "of the submission are not in the data", file)
     problems.raise_if_any()
     used = {next((column for column in names if column in columns), None) for names in known.values()}
-    return Submitted(by_id, tuple(_ignored([name for name in columns if name not in used], unknown)))
+    return Submitted(by_id, tuple(_ignored([name for name in columns if name not in used], len(unknown))))
 
 
 def _ignored(columns: list[str], unknown: int) -> Iterator[str]:
@@ -211,7 +212,8 @@ def _add_ids(
     if names:
         first = ", ".join(map(shorten, names[:_SHOWN]))
         more = " …" if len(names) > _SHOWN else ""
-        problems.add(code, f"{len(names):,} of {total:,} ids {what}: {first}{more}", file=file, hint=hint)
+        end = "" if hint is None else "."
+        problems.add(code, f"{len(names):,} of {total:,} ids {what}: {first}{more}{end}", file=file, hint=hint)
 
 
 def _notes(by_id: Mapping[str, str]) -> Iterator[str]:

@@ -24,7 +24,8 @@ def blocks(board: Leaderboard) -> list[Block]:
         notes.append(f"left out for all: {counted(board.left_out, 'sample')}")
     if any(row.failures for row in board.standings):
         notes.append(f"{rule_in_words(board.failed_answers)}.")
-    notes += [f"{row.name}: failed answers: {failures_in_words(row.failures)}" for row in board.standings if row.failures]
+    failed = (row for row in board.standings if row.failures)
+    notes += [f"{row.name}: failed answers: {failures_in_words(row.failures)}" for row in failed]
     shown: list[Block] = [Text(title, tone="strong")]
     if board.standings:
         more = ["tied with places", "behind", "p", *(["calibrated"] if _has_labels(board) else [])]

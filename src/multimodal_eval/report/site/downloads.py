@@ -26,7 +26,8 @@ def leaderboard_csv(site: SiteContent) -> bytes:
     names = [column.name for column in site.columns]
     labelled = [f"calibrated_{field}" for field in _FIGURE] if site.has_labels else []
     others = [f"{name}{ending}" for name in names for ending in ("", "_low", "_high")]
-    headers = ["place", "submission", site.board.number, "stderr", "low", "high", "tied_with", "behind", "p", "failed", *labelled]
+    ranked = ["stderr", "low", "high", "tied_with", "behind", "p", "failed"]
+    headers = ["place", "submission", site.board.number, *ranked, *labelled]
     rows = [
         [
             *_ranked(submission),
@@ -41,7 +42,8 @@ def leaderboard_csv(site: SiteContent) -> bytes:
 def _ranked(submission: Submission) -> list[Cell]:
     row = submission.row
     tied = None if row.tied_with is None else "; ".join(row.tied_with)
-    return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value, sum(row.failures.values())]
+    failed = sum(row.failures.values())
+    return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value, failed]
 
 
 def _figure(figure: Figure | None) -> list[Cell]:
