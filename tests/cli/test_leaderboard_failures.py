@@ -110,6 +110,27 @@ def test_usual_names_of_the_answer(references, column):
     assert values(board("data.jsonl", "jsonl", *ROUGE, "-o", "runs")) == {"mine": pytest.approx(1)}
 
 
+def test_every_format_is_read_in_the_same_way(references):
+    import gzip
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = rows_of(references, caption="wrong", error="failed")
+    Path("jsonl", "list.json").write_text(json.dumps(rows))
+    Path("jsonl", "packed.jsonl.gz").write_bytes(
+        gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+    )
+    pq.write_table(pa.Table.from_pylist(rows), "jsonl/columns.parquet")
+    for suffix, mark in (("csv", ","), ("tsv", "\t")):
+        lines = [mark.join(rows[0]), *(mark.join(row.values()) for row in rows)]
+        Path("jsonl", f"{suffix}_file.{suffix}").write_text("\n".join(lines) + "\n")
+    result = board("data.jsonl", "jsonl", *ROUGE, "-o", "runs")
+    assert result["refused"] == []
+    names = ("list", "packed", "columns", "csv_file", "tsv_file", "good")
+    assert {values(result)[name] for name in names} == {values(result)["good"]}
+
+
 def test_bad_files_are_refused_and_the_others_are_ranked(references):
     Path("jsonl", "nan.jsonl").write_text('{"id": "0", "generated_answer": NaN}\n')
     written("number", rows_of([5] * COUNT))

@@ -30,7 +30,7 @@ from multimodal_eval.core.metric import Metric, metric_and_part
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 
-__all__ = ["CountedScores", "counted_scores", "rule_for"]
+__all__ = ["CountedScores", "counted_scores"]
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,7 @@ class CountedScores:
     unjudged: list[int]  # for each run, its answers on which a judge gave no verdict
 
 
-def rule_for(metric: Metric | None, name: str, part: str, choice: Choice, *, has_strata: bool) -> FailureRule:
-    """The rule for failed answers; a score with strata is always a mean of values."""
-    is_mean = has_strata or metric is None or metric.kind_of(part) == "mean"
-    return rule_of(metric, name, part, choice, is_mean=is_mean)
-
-
-def counted_scores(
-    runs: Sequence[Run], order: Sequence[Codes], name: str, choice: Choice = WORST, *, has_strata: bool = False
-) -> CountedScores:
+def counted_scores(runs: Sequence[Run], order: Sequence[Codes], name: str, choice: Choice = WORST) -> CountedScores:
     """The scores of a metric, or of `metric.part`, in all runs; `order` has each run's rows in the common order.
 
     A failure is the participant's if the sample can be scored: if somebody has a score for it, or its own reference
@@ -68,7 +60,7 @@ def counted_scores(
     left_out = _left_out(runs[0], metrics, columns, reasons)
     failed = [{row: reason for row, reason in by_row.items() if _counts(row, reason, left_out)} for by_row in reasons]
     try:
-        rule = rule_for(columns[0].metric, name, part, choice, has_strata=has_strata)
+        rule = rule_of(columns[0].metric, name, part, choice)
     except ConfigError:
         if choice != WORST or any(failed):
             raise

@@ -70,12 +70,12 @@ class FailureRule:
         return self.label == LEFT_OUT
 
 
-def rule_of(metric: Metric | None, name: str, part: str, choice: Choice = WORST, *, is_mean: bool) -> FailureRule:
-    """The rule for a metric or a part of one; None is a composite. `is_mean`: the score is the mean of the values.
+def rule_of(metric: Metric | None, name: str, part: str = "", choice: Choice = WORST) -> FailureRule:
+    """The rule for a metric or a part of one; None is a composite.
 
     The worst value is the metric's bound. Without a finite one, a ConfigError names the other choices.
     """
-    bounds = _COMPOSITE_BOUNDS
+    bounds, is_mean = _COMPOSITE_BOUNDS, metric is None or metric.kind_of(part) == "mean"
     if metric is not None:
         bounds = metric.part_bounds.get(part, (None, None)) if part else metric.bounds
     if choice == LEFT_OUT:

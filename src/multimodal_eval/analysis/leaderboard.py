@@ -168,8 +168,7 @@ class _Paired:
 
     def counted(self, metric: str, failed_answers: Choice = WORST) -> CountedScores:
         """The scores by any metric of the runs."""
-        has_strata = self.averaging.strata is not None
-        return counted_scores(self.runs, self.order, metric, failed_answers, has_strata=has_strata)
+        return counted_scores(self.runs, self.order, metric, failed_answers)
 
     def counted_anyhow(self, metric: str) -> CountedScores | None:
         """The scores by a metric that does not rank; None if a failed answer has no score by it."""

@@ -11,8 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from multimodal_eval.analysis.counted_scores import rule_for
-from multimodal_eval.analysis.failures import Choice
+from multimodal_eval.analysis.failures import Choice, rule_of
 from multimodal_eval.analysis.leaderboard import RESULT, Refused
 from multimodal_eval.contests.clarity.columns import file_columns
 from multimodal_eval.contests.clarity.tasks import TASKS
@@ -102,7 +101,7 @@ class SampleContest:
         if name == COMPOSITE and plan.task is not None and plan.task.headline is not None:
             name = plan.task.headline
         metric = next((metric for metric in plan.metrics if metric.name == name), None)
-        rule_for(metric, by, part, failed_answers, has_strata=plan.config.strata is not None)
+        rule_of(metric, by, part, failed_answers)
 
     def accepts(self, path: Path) -> bool:
         """Files of any format that samples can be read from."""
