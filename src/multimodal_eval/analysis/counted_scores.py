@@ -97,8 +97,8 @@ def _left_out(
     """The rows that no answer can get a score for: the data lack an input, or nobody and no reference has a score."""
     nobodys = np.logical_and.reduce([np.isnan(column.values) for column in columns])
     gold = {row for by_row in reasons for row, reason in by_row.items() if reason == GOLD}
-    doubtful = {row for by_row in reasons for row, reason in by_row.items() if reason == NOT_SCORABLE} - gold
-    tried = np.array(sorted(row for row in doubtful if nobodys[row]), np.int64)
+    unclear = {row for by_row in reasons for row, reason in by_row.items() if reason == NOT_SCORABLE} - gold
+    tried = np.array(sorted(row for row in unclear if nobodys[row]), np.int64)
     left_out = np.zeros(len(nobodys), np.bool_)
     left_out[sorted(gold)] = True
     left_out[tried] = unscorable(run, metrics, tried)  # the rows of the first run are in the common order

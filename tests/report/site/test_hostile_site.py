@@ -46,11 +46,12 @@ def hostile_board(tmp_path_factory):
             {ALL: 0.5},
             labels,
             tuple(Difference(text, 0.1, 0.0, 0.2, 0.3) for text in (*NAMES, ALL)),
+            {"error_message": 2, ALL: 1},
         )
         for place, name in enumerate(NAMES, 1)
     ]
     refused = tuple(Refused(text, text, text) for text in TEXTS)
-    board = Leaderboard(ALL, "lower", ALL, 7, 1, ALL, 0.95, tuple(rows), refused, ALL)
+    board = Leaderboard(ALL, "lower", ALL, 7, 1, ALL, 0.95, tuple(rows), refused, ALL, ALL)
     return runs, board
 
 
