@@ -301,7 +301,7 @@ def _ranked(
 def _counted_figures(paired: _Paired, ranked_by: str, level: float) -> list[dict[str, Figure]]:
     """For each run, its metrics and their parts that failed answers change, with these counted.
 
-    Without a worst value, a failed answer is a blank one; where that has no score either, the figure is the run's own.
+    Without a worst value, a failed answer is a blank one; if that has no score either, the figure is that of the run.
     """
     runs, rule = paired.runs, paired.scores.rule
     figures: list[dict[str, Figure]] = [{} for _ in runs]
