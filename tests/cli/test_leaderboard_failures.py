@@ -110,6 +110,11 @@ def test_usual_names_of_the_answer(references, column):
     assert values(board("data.jsonl", "jsonl", *ROUGE, "-o", "runs")) == {"mine": pytest.approx(1)}
 
 
+def test_a_column_that_is_surely_the_answer_comes_first(references):
+    lone("mine", [{"id": str(n), "caption": "x", "response": text} for n, text in enumerate(references)])
+    assert values(board("data.jsonl", "jsonl", *ROUGE, "-o", "runs")) == {"mine": pytest.approx(1)}
+
+
 def test_every_format_is_read_in_the_same_way(references):
     import gzip
 

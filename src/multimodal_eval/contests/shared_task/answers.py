@@ -21,10 +21,11 @@ from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
 
 _ID = ("id", "question_id", "image_id")
-_ANSWER = ("generated_answer", *ANSWER_ALIASES, "answer", "caption")
+_SURE = ("generated_answer", *ANSWER_ALIASES)
+_POSSIBLE = ("answer", "caption")  # references in other files
 _SHOWN = 10  # ids of a kind
 _EXAMPLE = '{"id": "…", "generated_answer": "…"}'
-_KNOWN: ColumnMap = {"id": _ID, "generated_answer": _ANSWER}
+_KNOWN: ColumnMap = {"id": _ID, "generated_answer": (*_SURE, *_POSSIBLE)}
 MODEL_FIELDS = ("generated_answer", "perplexity", "logprobs")  # what a model says, and how sure it is
 
 
@@ -81,8 +82,8 @@ def read_submitted(path: Path, ids: Collection[str], mapped: ColumnMap, *, allow
     problems, file = Problems(), str(path)
     columns = peeked(path)
     taken = taken_columns(columns, {}, (), ("predictions", file)).fields
-    known = {name: (*mapped.get(name, ()), *names) for name, names in _KNOWN.items()}
-    known["generated_answer"] += tuple(taken)
+    known = {"id": (*mapped.get("id", ()), *_ID)}
+    known["generated_answer"] = (*mapped.get("generated_answer", ()), *_SURE, *taken, *_POSSIBLE)
     known |= {name: mapped[name] for name in MODEL_FIELDS if name in mapped and name not in known}
     by_id: dict[str, Fields] = {}
     unknown: list[str] = []
@@ -105,7 +106,8 @@ def read_submitted(path: Path, ids: Collection[str], mapped: ColumnMap, *, allow
 def _ignored(columns: list[str], unknown: int) -> Iterator[str]:
     if columns:
         shown = ", ".join(map(shorten, columns[:_SHOWN])) + (" …" if len(columns) > _SHOWN else "")
-        yield f"ignored: {len(columns):,} columns beside the id and the answer ({shown})"
+        what = "1 column" if len(columns) == 1 else f"{len(columns):,} columns"
+        yield f"ignored: {what} beside the id and the answer ({shown})"
     if unknown:
         yield f"ignored: {unknown:,} answers to ids that the data do not have"
 
