@@ -155,6 +155,9 @@ def test_wrong_usage(folder):
         "clarity", "dev.csv", "alba.dev.csv", "--task", "clarity", "--fail-under", "evasion=0.1", code=2
     ).stderr
     assert "does not compute it" in message
+    message = mmeval("clarity", "test.csv", "alba.csv", "--fail-over", "evasion.soft_score=0.9", code=2).stderr
+    assert "evasion.soft_score is higher-is-better: use --fail-under evasion.soft_score=0.9" in message
+    assert "finite" in mmeval("clarity", "test.csv", "alba.csv", "--min-coverage", "nan", code=2).stderr
     assert not (folder / "runs").exists()
 
 

@@ -132,6 +132,10 @@ class RunComparison(Displayed):
             if pair.verdict == "worse"
         ]
 
+    def too_small(self) -> list[str]:
+        """The metrics with too few samples, or groups of them, for any difference to be significant."""
+        return [metric.name for metric in self.numbers if all(pair.detectable is None for pair in metric.pairs)]
+
 
 def compare_runs(
     runs: Sequence[Location | Run],

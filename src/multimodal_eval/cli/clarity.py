@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.options import KeyValue, RunLocation, Threshold, format_option, report_option
+from multimodal_eval.cli.options import KeyValue, Params, RunLocation, format_option, gate_options, report_option
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
 from multimodal_eval.cli.terminal import styled, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rich.table import Table
     from rich.text import Text
 
     from multimodal_eval.analysis.classification import Ceiling, Classification, Difference, SoftScore, WayScores
+    from multimodal_eval.cli.finish import Gate
     from multimodal_eval.contests.clarity.check import Checked
     from multimodal_eval.contests.clarity.columns import ClarityColumns
     from multimodal_eval.contests.clarity.tasks import TaskName
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.plan import Plan
     from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
     from multimodal_eval.stats.intervals import Interval
     from multimodal_eval.stats.resampling import Agreement
 
-    Thresholds = dict[str, list[tuple[str, float]]]
+    Gates = dict[str, list[Gate]]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 TASKS = ("clarity", "evasion")
@@ -99,14 +102,10 @@ def clarity() -> None:
     help="Predictions outside the taxonomy.",
 )
 @format_option
-@click.option(
-    "--fail-under",
-    type=Threshold(),
-    multiple=True,
-    help="Exit 3 if a value is lower: evasion=0.5 (the official score), evasion.f1_majority=0.4.",
-)
-@click.option(
-    "--min-coverage", type=click.FloatRange(0, 1), help="Exit 3 if the official score covers fewer rows: 0.95."
+@gate_options(
+    under=": evasion=0.5 (the official score), evasion.f1_majority=0.4",
+    over=", for metrics for which lower is better; CLARITY has none",
+    coverage="the official score covers fewer rows",
 )
 @report_option
 def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) -> None:
@@ -124,8 +123,7 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) 
         group=params["group"],
         columns=columns_of(params),
     )
-    metrics: dict[str, list[str]] = {name: submission.plan.names for name, submission in prepared.items()}
-    thresholds = _thresholds(params["fail_under"], metrics)
+    gates = _gates(params, {name: submission.plan for name, submission in prepared.items()})
     with progress_bar() as progress:
         runs = score_tasks(prepared, output, progress)
     pages = [write_report(run, enabled=params["wants_report"]) for run in runs.values()]
@@ -133,22 +131,25 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) 
     for page in pages if params["format_"] == "table" else ():
         if page is not None:
             click.echo(f"report: {page}")
-    _check_thresholds(runs, thresholds, params["min_coverage"])
+    _check_thresholds(runs, gates, params["min_coverage"])
 
 
-def _thresholds(fail_under: tuple[tuple[str, float], ...], metrics: dict[str, list[str]]) -> Thresholds:
-    """The thresholds of each task: `evasion` is its official score, `evasion.f1_majority` one of its metrics."""
-    thresholds: Thresholds = {task: [] for task in metrics}
-    for name, minimum in fail_under:
-        head, dot, part = name.partition(".")
-        for task in [head] if head in TASKS else list(metrics):
-            metric = name if head not in TASKS else part if dot else "composite_score"
-            if metric not in metrics.get(task, ()):
-                full = (f"{task}.{metric}" for task, names in metrics.items() for metric in names)
-                known = ", ".join([*metrics, *full])
-                raise click.UsageError(f"--fail-under {name}: this run does not compute it. It computes {known}.")
-            thresholds[task].append((metric, minimum))
-    return thresholds
+def _gates(params: Params, plans: Mapping[str, Plan]) -> Gates:
+    """The limits of each task: `evasion` is its official score, `evasion.f1_majority` one of its metrics."""
+    from multimodal_eval.cli.finish import gates_of
+
+    gates: Gates = {task: [] for task in plans}
+    for gate in gates_of(params):
+        head, dot, part = gate.name.partition(".")
+        for task in [head] if head in TASKS else list(plans):
+            metric = gate.name if head not in TASKS else part if dot else "composite_score"
+            if task not in plans or metric not in plans[task].names:
+                full = (f"{task}.{metric}" for task, plan in plans.items() for metric in plan.names)
+                known = ", ".join([*plans, *full])
+                raise click.UsageError(f"{gate.text}: this run does not compute it. It computes {known}.")
+            gate.refuse_direction(plans[task].direction_of(metric))
+            gates[task].append(replace(gate, name=metric))
+    return gates
 
 
 def _show(runs: dict[TaskName, Run], format_: str) -> None:
@@ -169,7 +170,7 @@ def _show(runs: dict[TaskName, Run], format_: str) -> None:
         _show_classification(report, run)
 
 
-def _check_thresholds(runs: dict[TaskName, Run], thresholds: Thresholds, min_coverage: float | None) -> None:
+def _check_thresholds(runs: dict[TaskName, Run], gates: Gates, min_coverage: float | None) -> None:
     from multimodal_eval.cli.finish import missed_thresholds
     from multimodal_eval.core.errors import ThresholdError
 
@@ -177,7 +178,7 @@ def _check_thresholds(runs: dict[TaskName, Run], thresholds: Thresholds, min_cov
     for name, run in runs.items():
         # Only the coverage of the official score is checked.
         official = {"composite_score": run.entries["composite_score"]}
-        lines = missed_thresholds(run.entries, thresholds[name], None) + missed_thresholds(official, [], min_coverage)
+        lines = missed_thresholds(run.entries, gates[name], None) + missed_thresholds(official, [], min_coverage)
         missed += [f"{name}: {line}" for line in lines]
     if missed:
         raise ThresholdError("\n".join(missed))

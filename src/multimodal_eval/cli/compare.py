@@ -47,7 +47,6 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
     """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.show import console
-    from multimodal_eval.core.errors import ThresholdError
     from multimodal_eval.core.machine import cores
     from multimodal_eval.core.records import to_json
 
@@ -65,8 +64,18 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
         click.echo(to_json(comparison.to_dict()).decode(), nl=False)
     else:
         _show(comparison, console())
-    worse = comparison.worse_than_baseline() if fail_if_worse else []
-    if worse:
+    if fail_if_worse:
+        _check(comparison)
+
+
+def _check(comparison: RunComparison) -> None:
+    """Fail if a run is worse than the baseline; name the metrics for which that could not be found out."""
+    from multimodal_eval.core.errors import ThresholdError
+
+    if small := comparison.too_small():
+        few = "too few samples or groups for a significant difference"
+        click.echo(f"! --fail-if-worse cannot fail for {', '.join(small)}: {few}", err=True)
+    if worse := comparison.worse_than_baseline():
         raise ThresholdError("\n".join(worse))
 
 

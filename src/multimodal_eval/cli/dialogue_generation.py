@@ -91,10 +91,13 @@ def run(gold: Path, questions: Path, output: Path, worst: int, **params: Any) ->
 
     The scored run is in the folder `run` inside the folder of -o.
     """
+    from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.core.errors import ConfigError
+    from multimodal_eval.run.plan import make_plan
 
     contest = contest_of(gold, {**params, "questions": questions})
+    check_gates(params, make_plan(contest.config))
     target = output / "run"
     if target.exists() and not params["overwrite"]:
         raise ConfigError(f"{target} already exists. Name another folder with -o, or start again with --overwrite")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from multimodal_eval.cli.options import Params
+from multimodal_eval.core.display import number_beside
 from multimodal_eval.core.errors import NothingScoredError, ThresholdError
-from multimodal_eval.core.metric import metric_and_part
+from multimodal_eval.core.metric import Direction, metric_and_part
+from multimodal_eval.core.records import COMPOSITE
 
 if TYPE_CHECKING:
     from multimodal_eval.core.records import Entry
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.plan import Plan
 
 
 def conclude(run: Run, params: Params) -> None:
@@ -68,43 +72,81 @@ def show(run: Run, params: Params) -> None:
             click.echo(f"report: {report}")
 
 
+@dataclass(frozen=True)
+class Gate:
+    """A limit for a score: the lowest value that passes (`--fail-under`) or the highest (`--fail-over`)."""
+
+    name: str  # as the user wrote it
+    limit: float
+    is_ceiling: bool
+
+    @property
+    def score(self) -> str:
+        """The metric, the composite or the part in the results."""
+        return COMPOSITE if self.name == "composite" else self.name
+
+    @property
+    def text(self) -> str:
+        """The gate as an option of a command."""
+        return f"{'--fail-over' if self.is_ceiling else '--fail-under'} {self.name}={self.limit!r}"
+
+    def refuse_direction(self, direction: Direction | None) -> None:
+        """Refuse a limit on the wrong side, which every bad score would pass."""
+        if direction is not None and self.is_ceiling != (direction == "lower"):
+            right = replace(self, is_ceiling=not self.is_ceiling)
+            raise click.UsageError(f"{self.text}: {self.name} is {direction}-is-better: use {right.text}")
+
+    def missed(self, value: float) -> str | None:
+        """The line about a value that does not pass."""
+        if value <= self.limit if self.is_ceiling else value >= self.limit:
+            return None
+        side = "above" if self.is_ceiling else "below"
+        return f"{self.name} is {number_beside(value, self.limit)}, {side} {self.limit!r}"
+
+
+def gates_of(params: Params) -> list[Gate]:
+    """The limits in the options of a command."""
+    floors = [Gate(name, limit, is_ceiling=False) for name, limit in params["fail_under"]]
+    return floors + [Gate(name, limit, is_ceiling=True) for name, limit in params["fail_over"]]
+
+
+def check_gates(params: Params, plan: Plan) -> None:
+    """Refuse a limit for a score that the run does not compute, or on the wrong side, before the run starts."""
+    for gate in gates_of(params):
+        if metric_and_part(gate.score, plan.names)[0] not in plan.names:
+            known = ", ".join(plan.names)
+            raise click.UsageError(f"{gate.text}: this run does not compute it. It computes {known}.")
+        gate.refuse_direction(plan.direction_of(gate.score))
+
+
 def check_thresholds(run: Run, params: Params) -> None:
     """Fail if a threshold is missed."""
-    missed = missed_thresholds(run.entries, params["fail_under"], params["min_coverage"])
+    missed = missed_thresholds(run.entries, gates_of(params), params["min_coverage"])
     if missed:
         raise ThresholdError("\n".join(missed))
 
 
-def check_names(fail_under: Sequence[tuple[str, float]], names: Sequence[str]) -> None:
-    """Refuse a threshold on a metric that the run does not compute, before the run starts."""
-    for name, _ in fail_under:
-        if metric_and_part(_full(name), names)[0] not in names:
-            known = ", ".join(names)
-            raise click.UsageError(f"--fail-under {name}: this run does not compute it. It computes {known}.")
-
-
-def _full(name: str) -> str:
-    return "composite_score" if name == "composite" else name
-
-
-def _value(entries: Mapping[str, Entry], name: str) -> float | None:
-    """The value of a metric, or of `metric.part`; None if there is none."""
-    metric, part = metric_and_part(name, entries)
-    figure = entries[metric].parts.get(part) if part else entries[metric]
-    return None if figure is None else figure.value
-
-
-def missed_thresholds(
-    entries: Mapping[str, Entry], fail_under: Sequence[tuple[str, float]], min_coverage: float | None
-) -> list[str]:
-    """One line per missed threshold; an unscored metric misses every threshold."""
-    missed = []
-    for name, minimum in fail_under:
-        value = _value(entries, _full(name))
-        if value is None or value < minimum:
-            missed.append(f"{name} is {'unscored' if value is None else repr(value)}, below {minimum!r}")
+def missed_thresholds(entries: Mapping[str, Entry], gates: Sequence[Gate], min_coverage: float | None) -> list[str]:
+    """One line per missed threshold; what has no score misses every threshold."""
+    missed = [line for gate in gates if (line := _missed(gate, entries)) is not None]
     for name, entry in entries.items():
         coverage = entry.n_scored / entry.n_total
         if min_coverage is not None and coverage < min_coverage:
-            missed.append(f"{name} is scored for {coverage:.4f} of the samples, below {min_coverage!r}")
+            shown = number_beside(coverage, min_coverage)
+            missed.append(f"{name} is scored for {shown} of the samples, below {min_coverage!r}")
     return missed
+
+
+def _missed(gate: Gate, entries: Mapping[str, Entry]) -> str | None:
+    metric, part = metric_and_part(gate.score, entries)
+    if metric not in entries:
+        return f"{gate.name} is unscored: the run did not compute it. It computed {', '.join(entries)}"
+    entry = entries[metric]
+    if part and part not in entry.parts:
+        known = f"It has {', '.join(entry.parts)}" if entry.parts else "It has none"
+        return f"{gate.name} is unscored: {metric} has no part {part!r}. {known}"
+    value = (entry.parts[part] if part else entry).value
+    if value is None:
+        reason = f". Commonest reason: {entry.reasons[0].reason}" if entry.reasons else ""
+        return f"{gate.name} is unscored, and {gate.text} needs a score{reason}"
+    return gate.missed(value)

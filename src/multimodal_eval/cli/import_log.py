@@ -39,7 +39,7 @@ def import_log(log: Path, output: Any, by: tuple[str, ...], **params: Any) -> No
     LOG is a file, or a folder with the logs of one harness, which is recognised by the content (`mmeval ls formats`).
     The scores become metrics HARNESS.NAME, for `compare`, `report`, `view` and the other commands that take a run.
     """
-    from multimodal_eval.cli.finish import check_names, conclude, shown_if_partly_scored
+    from multimodal_eval.cli.finish import check_gates, conclude, shown_if_partly_scored
     from multimodal_eval.cli.running import started
     from multimodal_eval.data.readers import limits
     from multimodal_eval.data.runs.run import Run
@@ -56,7 +56,7 @@ def import_log(log: Path, output: Any, by: tuple[str, ...], **params: Any) -> No
     columns = list(dict.fromkeys([*logs.settings.get("by", ()), *by]))
     settings |= {"map": dict(params["mapping"]) or None, "format": params["log_format"], "by": columns or None}
     plan, source = planned(overlaid(None, **{**logs.settings, **settings}), log, None)
-    check_names(params["fail_under"], plan.names)
+    check_gates(params, plan)
     path = output or default_folder(plan)
     with shown_if_partly_scored(params):
         started(plan, source, path, engine, overwrite=params["overwrite"], imported=logs.info)

@@ -70,7 +70,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
     The score is the win rate of RUN_A: a win counts 1, a tie 0.5, a loss 0. Every pair is judged in both orders, and a
     pair whose verdicts disagree is a tie. Pairs with a failed answer are unscored.
     """
-    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.cli.running import started
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.comparisons import answered
@@ -92,7 +92,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
         allow_partial=params["allow_partial"],
         media_roots=params["media_roots"],
     )
-    check_names(params["fail_under"], compared.plan.names)
+    check_gates(params, compared.plan)
     path = params["output"] or default_folder(compared.plan)
     started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
     _conclude(Run(path), params)

@@ -99,12 +99,12 @@ class Threshold(KeyValue):
         """Split, and read the number."""
         key, number = super().convert(value, param, ctx)
         try:
-            minimum = float(number)
+            limit = float(number)
         except ValueError:
             self.fail(f"{number!r} is not a number", param, ctx)
-        if not isfinite(minimum):
+        if not isfinite(limit):
             self.fail(f"{number!r} is not a finite number", param, ctx)
-        return key, minimum
+        return key, limit
 
 
 def _finite(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -324,6 +324,22 @@ def report_option(command: Command) -> Command:
     return click.option("--no-report", "wants_report", is_flag=True, flag_value=False, default=True, help=text)(command)
 
 
+def gate_options(under: str, over: str, coverage: str) -> Callable[[Command], Command]:
+    """The limits that a run must keep; the arguments are the ends of the help texts."""
+    share = click.FloatRange(0, 1)
+
+    def with_gates(command: Command) -> Command:
+        for option in (
+            click.option("--min-coverage", type=share, callback=_finite, help=f"Exit 3 if {coverage}: 0.95."),
+            click.option("--fail-over", type=Threshold(), multiple=True, help=f"Exit 3 if a value is higher{over}."),
+            click.option("--fail-under", type=Threshold(), multiple=True, help=f"Exit 3 if a value is lower{under}."),
+        ):
+            command = option(command)
+        return command
+
+    return with_gates
+
+
 def output_options(command: Command) -> Command:
     """Options for showing and checking results."""
     return _output_options(command, format_option)
@@ -337,15 +353,7 @@ def data_output_options(command: Command) -> Command:
 def _output_options(command: Command, formats: Callable[[Command], Command]) -> Command:
     for option in (
         report_option,
-        click.option(
-            "--min-coverage",
-            type=click.FloatRange(0, 1),
-            callback=_finite,
-            help="Exit 3 if the scored share is lower: 0.95.",
-        ),
-        click.option(
-            "--fail-under", type=Threshold(), multiple=True, help="Exit 3 if a value is lower: composite=0.6."
-        ),
+        gate_options(": composite=0.6", ": wer=0.1", "the scored share is lower"),
         formats,
         click.option("--jsonl", is_flag=True, help="Also write the scores as scores.jsonl."),
     ):

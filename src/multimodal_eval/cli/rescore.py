@@ -44,7 +44,7 @@ from multimodal_eval.cli.running import continuable, continuing
 @output_options
 def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
     """Score RUN's samples under another configuration; reuse the scores that stay the same."""
-    from multimodal_eval.cli.finish import check_names, conclude, shown_if_partly_scored
+    from multimodal_eval.cli.finish import check_gates, conclude, shown_if_partly_scored
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.config import overlaid
@@ -58,7 +58,7 @@ def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path,
     old = Run(run)
     settings = overlaid(config, allow_empty=params["allow_empty"], human=dict(params["human"]) or None)
     plan = rescoring_plan(old, settings, params["plugins"], media_roots, judging)
-    check_names(params["fail_under"], plan.names)
+    check_gates(params, plan)
     path = output or default_folder(plan)
     with (
         shown_if_partly_scored(params),

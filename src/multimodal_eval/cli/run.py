@@ -94,7 +94,7 @@ def _resumed(folder: Any, params: Params) -> Any:
 
 
 def _fresh(data: Any, params: Params) -> Any:
-    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.generation.model import generation_of, with_model
     from multimodal_eval.run.judging.settings import with_judge
@@ -104,7 +104,7 @@ def _fresh(data: Any, params: Params) -> Any:
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
     config = with_judge(config, judge_settings(params))
     plan, source = planned(config, data, None, fetch if params["fetching"] else None)
-    check_names(params["fail_under"], plan.names)
+    check_gates(params, plan)
     generation = generation_of(plan, batch_of(params))
     path = params["output"] or default_folder(plan)
     started(plan, source, path, engine, overwrite=params["overwrite"], command="run", generation=generation)

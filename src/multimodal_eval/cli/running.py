@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # Options of a resumed run: they change no score.
 RESUMED = (
-    *("format_", "jsonl", "fail_under", "min_coverage", "wants_report", "plugins", "media_roots", "accept_open"),
-    *("allow_empty", "engine", "workers", "address", "gpus_per_worker", "batch_out", "batch_in"),
+    *("format_", "jsonl", "fail_under", "fail_over", "min_coverage", "wants_report", "plugins", "media_roots"),
+    *("accept_open", "allow_empty", "engine", "workers", "address", "gpus_per_worker", "batch_out", "batch_in"),
 )
 
 

@@ -99,13 +99,13 @@ def _is_run(data: Path) -> bool:
 
 def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
     """Continue a run; `settings` are further arguments of `resume`."""
-    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.damage import faults
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.evaluate import resume, resumed_plan
 
-    check_names(params["fail_under"], resumed_plan(folder, params["plugins"], params["media_roots"]).names)
+    check_gates(params, resumed_plan(folder, params["plugins"], params["media_roots"]))
     for fault in faults(RunFolder(folder)):
         click.echo(f"{fault.name} {fault.problem}. It is computed again", err=True)
     settings |= {name: params[name] for name in ("plugins", "media_roots", "accept_open", "allow_empty")}
@@ -116,7 +116,7 @@ def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
 
 
 def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
-    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import default_folder, planned
@@ -124,7 +124,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     engine = engine_of(params)
     config = with_judge(settings_of(params), judge_settings(params))
     plan, source = planned(config, data, predictions, fetch if params["fetching"] else None)
-    check_names(params["fail_under"], plan.names)
+    check_gates(params, plan)
     path = params["output"] or default_folder(plan)
     started(plan, source, path, engine, overwrite=params["overwrite"])
     return Run(path)
@@ -132,7 +132,7 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
 
 def _generated(folder: Any, params: Params) -> Any:
     """Score the answers of a model in their run folder."""
-    from multimodal_eval.cli.finish import check_names
+    from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.generated import score_generated, scoring_plan
@@ -143,7 +143,7 @@ def _generated(folder: Any, params: Params) -> Any:
     judging = judge_settings(params)
     if params["fetching"]:
         fetch(needed_resources(config))
-    check_names(params["fail_under"], scoring_plan(RunFolder(folder), config, plugins, roots, judging).names)
+    check_gates(params, scoring_plan(RunFolder(folder), config, plugins, roots, judging))
     with progress_bar() as progress, continuable(folder, continuing("score", folder, plugins)):
         return score_generated(
             folder,

@@ -23,12 +23,12 @@ def scored(
     prepared: PreparedReplies, folder: Any, worst: int, params: Params, *, overwrite: bool | None = None
 ) -> None:
     """Score a submission, and show the results."""
-    from multimodal_eval.cli.finish import check_names, check_thresholds
+    from multimodal_eval.cli.finish import check_gates, check_thresholds
     from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.report import write_report
     from multimodal_eval.contests.dialogue.report import dialogue_report
 
-    check_names(params["fail_under"], prepared.plan.names)
+    check_gates(params, prepared.plan)
     with progress_bar() as progress:
         run = prepared.score(folder, progress, overwrite=overwrite)
     if params["jsonl"]:

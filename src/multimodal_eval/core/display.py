@@ -11,6 +11,16 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:.4f}"
 
 
+def number_beside(value: float, limit: float) -> str:
+    """Four decimals, or as many as show on which side of the limit the value is: `0.09999` beside 0.1."""
+    shown = (f"{value:.{digits}f}" for digits in range(4, 18))
+    return next((text for text in shown if _side(float(text), limit) == _side(value, limit)), repr(value))
+
+
+def _side(value: float, limit: float) -> tuple[bool, bool]:
+    return value < limit, value > limit
+
+
 def with_margin(value: float, low: float | None, high: float | None, digits: int = 4) -> str:
     """A score with the distance to the farther end of its interval, which need not be symmetric: `0.5876 ± 0.2113`."""
     if low is None or high is None:

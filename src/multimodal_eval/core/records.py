@@ -96,8 +96,9 @@ class MetricEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CompositeEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """The composite of a run."""
+    """The composite of a run; lower values are better if it is a metric for which they are."""
 
+    direction: Direction = "higher"
     signature: str
 
 

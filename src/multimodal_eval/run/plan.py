@@ -14,7 +14,7 @@ from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.failures import compiled_patterns, with_versions
 from multimodal_eval.core.headline import leading_metric
-from multimodal_eval.core.metric import Bounds, Metric, check_name
+from multimodal_eval.core.metric import Bounds, Direction, Metric, check_name
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin
@@ -101,6 +101,19 @@ class Plan:
         """The names of all metrics and the composite in results.json."""
         names = [metric.name for metric in self.metrics] + list(self.unavailable)
         return [*names, COMPOSITE] if self.composite else names
+
+    def direction_of(self, name: str) -> Direction | None:
+        """Whether higher or lower values of a metric or of the composite are better; None for a part: none is declared.
+
+        A weighted composite has only parts for which higher is better. Another one is the task's headline itself.
+        """
+        if name == COMPOSITE:
+            headline = None if self.task is None else self.task.headline
+            return "higher" if headline is None else self.direction_of(headline)
+        if name not in self.names:
+            return None
+        metric = next((metric for metric in self.metrics if metric.name == name), None)
+        return (metric or _resolved(name, self.config)).direction
 
     @property
     def headline(self) -> str | None:

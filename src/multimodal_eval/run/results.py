@@ -21,7 +21,7 @@ from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
-from multimodal_eval.core.metric import Kind, Metric
+from multimodal_eval.core.metric import Direction, Kind, Metric
 from multimodal_eval.core.records import (
     COMPOSITE,
     CompositeEntry,
@@ -82,13 +82,15 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         )
         slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
     for name, reason in plan.unavailable.items():
-        metrics[name] = _never_scored(total, reason)
+        metrics[name] = _never_scored(total, reason, plan.direction_of(name) or "higher")
     composite = None
     if plan.composite:
         column = read_column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
         aggregate = _composite_aggregate(plan)
         composite = CompositeEntry(
-            **fields_of(_entry(column, aggregate, averaging)), signature=info.signatures[COMPOSITE].text
+            **fields_of(_entry(column, aggregate, averaging)),
+            direction=plan.direction_of(COMPOSITE) or "higher",
+            signature=info.signatures[COMPOSITE].text,
         )
         slices.add(column, aggregate, averaging)
     entries = {**metrics, **({} if composite is None else {COMPOSITE: composite})}
@@ -223,7 +225,7 @@ def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, ave
     return averaging.of(present).figure(aggregate, Rows(values[present], stats))
 
 
-def _never_scored(total: int, reason: str) -> MetricEntry:
+def _never_scored(total: int, reason: str, direction: Direction) -> MetricEntry:
     return MetricEntry(
         **fields_of(no_figure(NOTHING_SCORED)),
         n_scored=0,
@@ -231,7 +233,7 @@ def _never_scored(total: int, reason: str) -> MetricEntry:
         unscored={"error": total},
         reasons=[ReasonCount(f"unavailable: {reason}", total)],
         warnings={},
-        direction="higher",
+        direction=direction,
         signature=None,
     )
 

@@ -104,6 +104,14 @@ def test_a_wrong_gold_file_is_refused_before_anything_is_asked(command, tmp_path
     assert model.requests == []
 
 
+@pytest.mark.parametrize("gate", ["--fail-over composite=0.5", "--fail-under cider=0.5"])
+def test_a_wrong_gate_is_refused_before_anything_is_asked(command, gate):
+    model = Counting()
+    result = command("run", *gate.split(), model=model)
+    assert (result.exit_code, gate in result.stderr) == (2, True)
+    assert model.requests == []
+
+
 def test_a_model_is_required(questions, tmp_path):
     result = CliRunner().invoke(cli, ["dialogue", "generate", str(questions), "-o", str(tmp_path / "out")])
     assert (result.exit_code, "--model" in result.stderr) == (2, True)

@@ -11,7 +11,6 @@ from typing import Any
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, described
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Bounds, Direction
-from multimodal_eval.core.records import MetricEntry
 from multimodal_eval.data.runs.part_files import id_range
 from multimodal_eval.report.viewer.run_progress import Progress
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
@@ -110,8 +109,9 @@ def _summary(run: ViewedRun) -> ListedRun:
     for name, entry in results.entries.items():
         stored = run.info.signatures.get(name)
         signature = entry.signature if stored is None else stored.text
-        direction = entry.direction if isinstance(entry, MetricEntry) else "higher"
-        scores[name] = ListedScore(entry.value, entry.low, entry.high, direction, signature, run.info.bounds_of(name))
+        scores[name] = ListedScore(
+            entry.value, entry.low, entry.high, entry.direction, signature, run.info.bounds_of(name)
+        )
     return ListedRun(
         run.name,
         run.state,
