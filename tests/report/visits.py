@@ -140,9 +140,11 @@ def expect(locator: Any) -> Any:
 
 
 @contextmanager
-def served(folder: Path, label: LabelOptions | None = None, media_roots: Sequence[Path] = ()) -> Iterator[str]:
-    """Serve the folder in another thread; gives the address."""
-    import uvicorn
+def served(
+    folder: Path, label: LabelOptions | None = None, media_roots: Sequence[Path] = (), **limits: Any
+) -> Iterator[str]:
+    """Serve the folder in another thread; gives the address. `limits` are those of `viewer_server`."""
+    from multimodal_eval.report.viewer.serving import viewer_server
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -150,7 +152,7 @@ def served(folder: Path, label: LabelOptions | None = None, media_roots: Sequenc
     port = listening.getsockname()[1]
     accepts_host = host_check("127.0.0.1", port)
     app = create_app(folder, compare=compared, accepts_host=accepts_host, label=label, media_roots=media_roots)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    server = viewer_server(app, **limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

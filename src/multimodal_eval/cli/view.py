@@ -55,10 +55,9 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
 
     for package in ("starlette", "uvicorn", "duckdb"):
         require(package, extra="view", purpose="mmeval view")
-    import uvicorn
-
     from multimodal_eval.report.viewer.app import create_app
     from multimodal_eval.report.viewer.guard import host_check
+    from multimodal_eval.report.viewer.serving import viewer_server
 
     with _listen(host, port) as listening:
         port = listening.getsockname()[1]
@@ -68,16 +67,7 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
         _tell(folder, host, address, label)
         if open_:
             click.launch(address)
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            use_colors=False,
-            server_header=False,
-            lifespan="off",
-            proxy_headers=False,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        viewer_server(app).run(sockets=[listening])
 
 
 def _tell(folder: Path, host: str, address: str, label: LabelOptions | None) -> None:
