@@ -141,9 +141,30 @@ def _write_llama(folder: Path) -> None:
     tiny_llama.write(folder)
 
 
+def _write_foreign(folder: Path) -> None:
+    """A folder for transformers, with every kind of file that is checked before the library opens it."""
+    tiny_llama.write(folder)
+    settings = {
+        "text_config": {"attn_implementation": {"": "sdpa"}, "vocab_file": "vocab.json"},
+        "quantization_config": {},
+    }
+    for name in ("tokenizer_config.json", "generation_config.json", "processor_config.json"):
+        (folder / name).write_text(json.dumps(settings))
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model.safetensors"}}))
+
+
+def _foreign(folder: Path) -> object:
+    from multimodal_eval.models.foreign_folder import check_folder
+    from multimodal_eval.models.source import find_model
+
+    check_folder(find_model(str(folder)))
+    return None
+
+
 MODELS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
     "bert": (_write_bert, _bert),
     "clip": (_write_clip, _clip),
+    "foreign": (_write_foreign, _foreign),
     "llama": (_write_llama, _llama),
     "gguf": (_write_gguf, _gguf),
     "navec": (_write_navec, _navec),

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.core.optional import require
 from multimodal_eval.models.clip.graphs import ClipConfig, TextTower, Tower, VisionTower
+from multimodal_eval.models.foreign_folder import transformers_for
 
 if TYPE_CHECKING:
     from multimodal_eval.models.source import Model
@@ -56,7 +56,7 @@ def open_towers(model: Model, placed: Placement) -> Towers:
 
 
 def _library(model: Model) -> Any:
-    return require("transformers", extra="torch", purpose=f"the encoder 'torch:{model.name}'")
+    return transformers_for(model, f"the encoder 'torch:{model.name}'")
 
 
 class LibraryTowers:

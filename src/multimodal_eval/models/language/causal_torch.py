@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import by_tokens
+from multimodal_eval.models.foreign_folder import check_folder, transformers_for
 from multimodal_eval.models.language import llama
 from multimodal_eval.models.language.llama_torch import TorchLlama
 from multimodal_eval.models.language.tokens import Tokens
@@ -37,8 +37,9 @@ _PROBE = (1, 5, 2, 7, 3)  # ids that every vocabulary has
 def check(model: Model) -> None:
     """Check that the model, the packages and the device are available."""
     model.check()
+    check_folder(model)
     place(f"the language model {model.name!r}")
-    require("transformers", extra="torch", purpose=f"the language model {model.name!r}")
+    transformers_for(model, f"the language model {model.name!r}")
 
 
 class _Network(Protocol):
@@ -135,7 +136,7 @@ class _Library:
     padded = True
 
     def __init__(self, model: Model, placed: Placement) -> None:
-        library = require("transformers", extra="torch", purpose=f"the language model {model.name!r}")
+        library = transformers_for(model, f"the language model {model.name!r}")
         opened = library.AutoModelForCausalLM.from_pretrained(
             str(model.folder), use_safetensors=True, trust_remote_code=False, local_files_only=True
         )
@@ -173,7 +174,7 @@ def _tokens(model: Model) -> Callable[[Sequence[str]], list[list[int]]]:
     """The tokenizer of the model: tokenizer.json directly, or a class of the library."""
     if (model.folder / FILE).is_file():
         return Tokens(model)
-    library = require("transformers", extra="torch", purpose=f"the language model {model.name!r}")
+    library = transformers_for(model, f"the language model {model.name!r}")
     encode = library.AutoTokenizer.from_pretrained(str(model.folder), trust_remote_code=False, local_files_only=True)
 
     def tokens(texts: Sequence[str]) -> list[list[int]]:

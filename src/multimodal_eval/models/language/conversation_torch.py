@@ -18,6 +18,7 @@ from multimodal_eval.core.conversation import Audio, Part, PartType, Turn
 from multimodal_eval.core.errors import InputError, ModelError, Problem, shorten
 from multimodal_eval.core.optional import require
 from multimodal_eval.models import torch_device
+from multimodal_eval.models.foreign_folder import check_folder, transformers_for
 from multimodal_eval.models.language import conversation_text
 from multimodal_eval.models.language.conversation_batches import PER_TOKEN, Asked, Batches
 from multimodal_eval.models.language.conversation_text import as_plain_text
@@ -51,8 +52,9 @@ def label_of(model: Model, number_format: Format) -> str:
 def check(model: Model) -> None:
     """Check that the model, the packages and the device are available."""
     model.check()
+    check_folder(model)
     place(f"the model {model.name!r}")
-    require("transformers", extra="torch", purpose=f"the model {model.name!r}")
+    transformers_for(model, f"the model {model.name!r}")
 
 
 class TorchConversationLM:
@@ -78,7 +80,7 @@ class TorchConversationLM:
         self.batches = Batches(self)
 
     def _opened(self, model: Model) -> tuple[Any, Any]:
-        library = require("transformers", extra="torch", purpose=f"the model {model.name!r}")
+        library = transformers_for(model, f"the model {model.name!r}")
         kind = getattr(library, "AutoModelForMultimodalLM", None) or library.AutoModelForImageTextToText
         model.verify()
         folder, safe = str(model.folder), {"trust_remote_code": False, "local_files_only": True}

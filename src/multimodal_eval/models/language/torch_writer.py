@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.conversation import Part, PartType, Turn
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.core.optional import require
+from multimodal_eval.models.foreign_folder import transformers_for
 from multimodal_eval.models.language.conversation_text import as_plain_text
-from multimodal_eval.models.language.conversation_torch import TorchConversationLM, check, has_processor
+from multimodal_eval.models.language.conversation_torch import TorchConversationLM, has_processor
 from multimodal_eval.models.language.sampling import Sampling
 from multimodal_eval.models.language.writer import Written
 from multimodal_eval.models.source import Model
@@ -87,8 +87,7 @@ class TorchWriter(TorchConversationLM):
     def _opened(self, model: Model) -> tuple[Any, Any]:
         if has_processor(model):
             return super()._opened(model)
-        check(model)
-        library = require("transformers", extra="torch", purpose=f"the model {model.name!r}")
+        library = transformers_for(model, f"the model {model.name!r}")
         model.verify()
         folder, safe = str(model.folder), {"trust_remote_code": False, "local_files_only": True}
         try:

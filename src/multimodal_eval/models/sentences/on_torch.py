@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.batching import by_tokens
+from multimodal_eval.models.foreign_folder import check_settings
 from multimodal_eval.models.sentences.bert import MAX_TOKENS
 from multimodal_eval.models.source import Model
 from multimodal_eval.models.torch_device import Format, halving, label_of, place
@@ -35,6 +36,8 @@ def check(model: Model) -> None:
 
 def refuse_code(model: Model) -> None:
     """Some releases of the library import modules from the folder and open pickles, regardless of their settings."""
+    if model.resource is None:
+        check_settings(model, ["", *(path.name for path in model.folder.iterdir() if path.is_dir())])  # of its modules
     for path in sorted(model.folder.rglob("*")):
         if path.suffix in UNSAFE and not any(path.parent.glob("*.safetensors")):
             raise ModelError(f"{path} may run code when it is opened: convert it to safetensors")
