@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from multimodal_eval.data.readers import parts
 from multimodal_eval.run import joining
 from multimodal_eval.run.engine.base import Inline
-from tests.run.reading_both_ways import assert_both_ways_equal, read, small_splits
+from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
 
 data_fields = st.fixed_dictionaries(
     {"references": st.lists(st.sampled_from(["a", "b c", "é"]), min_size=1, max_size=3)},
@@ -34,8 +34,14 @@ prediction_fields = st.fixed_dictionaries(
         "k": st.sampled_from([1, 2]),
         "caption": st.just("犬"),
         "image": st.just("a.png"),
+        "images": st.just(["a.png", "b.png"]),
+        "annotations": st.sampled_from([{}, {"ann": "yes"}]),
+        "choices": st.sampled_from([[], ["a", "b"]]),
+        "boxes": st.just([[0, 0, 1, 1]]),
+        "metadata": st.dictionaries(st.sampled_from(["m", "é", "input_tokens"]), st.sampled_from([1, 2.5, [{}]])),
         "logprobs": st.lists(st.floats(-5, 0), min_size=1, max_size=2),
         "captoin": st.just("x"),
+        "errr": st.just("x"),
     },
 )
 sizes = st.fixed_dictionaries(
@@ -119,6 +125,26 @@ def test_a_pair_is_joined_in_parallel(tmp_path, tiny, data, workers):
 def test_values_on_both_sides_are_merged(tmp_path, tiny, data):
     predictions = write(tmp_path / "predictions.jsonl", answers(50, split="val", references=["a dog"], n=2))
     assert assert_both_ways_equal(data, predictions, by=["predictions.split"])
+    assert read(Inline(), data, predictions, by=["predictions.split"])[3] is None
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_columns_that_belong_to_the_data(tmp_path, tiny, suffix):
+    """The data have no metadata and few fields: whole columns of the predictions are left out or renamed."""
+    data = write(tmp_path / "data.jsonl", [{"id": f"s{row}", "references": ["a dog"]} for row in range(50)])
+    records = answers(50, caption="a dog", image="a.png", input_tokens=3, n=2.5, tags=["b", "a"])
+    path = tmp_path / f"predictions{suffix}"
+    if suffix == ".jsonl":
+        write(path, [{**record, "boxes": [[0, 0, 1, 1]]} for record in records])
+    else:
+        pq.write_table(pa.Table.from_pylist(records), path, row_group_size=8)
+    assert assert_both_ways_equal(data, path, by=["predictions.n", "input_tokens"])
+    _, _, info, error = read(Together(), data, path, by=["predictions.n"])
+    assert error is None
+    unused, kept = info.input_notes
+    assert "not used, because they belong to DATA: image (50 of 50 samples), caption (50 of 50 samples)" in unused
+    assert "predictions.n (50 of 50 samples), predictions.tags (50 of 50 samples)" in kept
+    assert assert_both_ways_equal(data, path, map={"image": "image"})
 
 
 def test_columns_with_common_names(tmp_path, tiny):
@@ -152,7 +178,8 @@ def test_predictions_are_divided_in_several_steps(tmp_path, tiny, data, monkeypa
 def test_folder_keys_and_annotators(tmp_path, tiny, data):
     (tmp_path / "p").mkdir()
     predictions = write(tmp_path / "p" / "fold=1" / "x.jsonl", answers(50, ann="yes"))
-    assert assert_both_ways_equal(data, predictions.parent.parent, annotators=["ann"], by=["fold"])
+    assert assert_both_ways_equal(data, predictions.parent.parent, annotators=["ann"], by=["predictions.fold"])
+    assert read(Inline(), data, predictions.parent.parent, annotators=["ann"], by=["predictions.fold"])[3] is None
 
 
 def unusual():
@@ -163,7 +190,7 @@ def unusual():
     yield "different values", answers(50, references=["a cat"]), {}
     yield "a refused prediction", [*answers(49), {"id": "s49", "generated_answer": 5}], {}
     yield "a column that no record has", answers(50), {"map": {"caption": "nowhere"}}
-    yield "too many slices", [{**row, "k": row["id"] * 2} for row in answers(50)], {"by": ["k"]}
+    yield "too many slices", [{**row, "k": row["id"] * 2} for row in answers(50)], {"by": ["predictions.k"]}
 
 
 @pytest.mark.parametrize(("predictions", "settings"), [pytest.param(*case[1:], id=case[0]) for case in unusual()])
@@ -183,4 +210,5 @@ def test_media_of_predictions_end_a_part_early(tmp_path, data, monkeypatch):
     monkeypatch.setattr(parts, "MEDIA_BYTES", 50)
     path = write(tmp_path / "predictions.jsonl", answers(50, image="x" * 20))
     with small_splits(300, part=10):
-        assert not assert_both_ways_equal(data, path)
+        assert not assert_both_ways_equal(data, path, map={"image": "image"})
+        assert assert_both_ways_equal(data, path)  # the images are not used

@@ -26,7 +26,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval score answers.jsonl --task captioning",
         "mmeval score captions_val2014.json results.json -o runs/first",
         "mmeval score data.csv --map generated_answer=pred --metrics rouge_l",
-        "mmeval score data.jsonl captions.jsonl --metrics coco --by system",
+        "mmeval score data.jsonl captions.jsonl --metrics coco --by predictions.system",
         "mmeval score --resume runs/first",
     ),
     "import": (

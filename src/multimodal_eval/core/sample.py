@@ -90,6 +90,14 @@ class Sample(HasHtml, msgspec.Struct, metaclass=_AcceptsAliases, frozen=True, om
 
 
 FIELDS: tuple[str, ...] = tuple(Sample.__struct_fields__)
+# The fields that belong to PREDICTIONS, the second of two joined files: what a model said, and how. `id` and `metadata`
+# are in both files, and all other fields belong to DATA. The table in docs/input.md says the same.
+PREDICTED_FIELDS = ("generated_answer", "error", "logprobs", "perplexity", "epoch")
+# Metadata of answers that metrics and exports look up by name.
+PREDICTED_METADATA = (
+    *("candidates", "reasoning", "stop_reason", "usage"),
+    *("input_tokens", "output_tokens", "reasoning_tokens", "cost"),
+)
 _EMPTY_IS_MISSING = ("choices", "images", "messages")  # an empty list of boxes, in contrast, is a valid value
 
 

@@ -10,20 +10,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.slices import ColumnsSeen
-from multimodal_eval.core.arrow import integer_values, integers
+from multimodal_eval.core.arrow import integer_values, integers, null_rows
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import parts
-from multimodal_eval.data.readers.ids import merge
+from multimodal_eval.data.readers.ids import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader, id_hashes
 from multimodal_eval.data.readers.records import CheckerNotes, Fields
 from multimodal_eval.data.readers.splits import Task
+from multimodal_eval.data.runs.arrays import python_strings, strings
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import (
     columns_of,
@@ -39,6 +41,8 @@ PARTS_PER_UNIT = 8
 _ROWS = 10_000
 _HASH = "hash"  # a column of hashes, besides the columns of samples
 _MEDIA = ("image", "images", "audio", "video", "messages")
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])  # stored values stay as they are
+_SORTED = msgspec.json.Encoder(order="deterministic")
 PLACES = np.dtype([("hash", "<u8"), ("row", "<i8")])
 
 
@@ -80,6 +84,15 @@ class CombineTask:
     part_size: int
     buckets: int
     is_json: bool  # stored values are equal if and only if the values in the files are
+    fields: frozenset[str]  # that come from the predictions
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What a `CombineTask` has noted about its samples."""
+
+    columns: ColumnsSeen
+    join: JoinNotes
 
 
 def places_of(task: int) -> str:
@@ -184,9 +197,9 @@ def join(folder: RunFolder, item: JoinTask) -> Done:
     return Done()
 
 
-def combine(folder: RunFolder, config: RunConfig, item: CombineTask) -> ColumnsSeen:
+def combine(folder: RunFolder, config: RunConfig, item: CombineTask) -> Combined:
     """Put the predictions into some parts."""
-    columns = ColumnsSeen(config)
+    columns, notes = ColumnsSeen(config), JoinNotes()
     table = _unpacked(folder.read_piece(_joined_of(bucket), item.unit) for bucket in range(item.buckets))
     assert table is not None
     rows = integer_values(table.column("row"))
@@ -194,27 +207,42 @@ def combine(folder: RunFolder, config: RunConfig, item: CombineTask) -> ColumnsS
     for row in range(item.first_row, item.first_row + item.rows, item.part_size):
         part = row // item.part_size
         predictions = table.slice(row - item.first_row, item.part_size)
-        combined = _combined(folder.read_part("samples", part), predictions, row, is_json=item.is_json)
+        combined, noted = _combined(folder.read_part("samples", part), predictions, row, item)
+        notes.add(noted)
         if columns.fields:
             columns.see(to_samples(combined.select(columns_of_fields({"id", *columns.fields}))))
         folder.write_part("samples", part, combined)
-    return columns
+    return Combined(columns, notes)
 
 
-def _combined(data: pa.Table, predictions: pa.Table, row: int, *, is_json: bool) -> pa.Table:
+def _combined(data: pa.Table, predictions: pa.Table, row: int, item: CombineTask) -> tuple[pa.Table, JoinNotes]:
     """The columns of both. Fields that both have are merged sample by sample."""
     if not data.column("id").equals(predictions.column("id")):
         raise DoubtError
-    columns = columns_of(data)
+    columns, notes = columns_of(data), JoinNotes()
     for field in FIELDS:
         names = columns_of_fields({field} - {"id"})
         predicted = {name: predictions.column(name) for name in names if _has_values(predictions, name)}
-        if predicted and field in _MEDIA and _size(data) + _size(predictions) >= parts.MEDIA_BYTES:
+        if not predicted:
+            continue
+        if field in item.fields and field in _MEDIA and _size(data) + _size(predictions) >= parts.MEDIA_BYTES:
             raise DoubtError  # the part may end early
-        if predicted and columns.keys() & names:
-            return _merged(data, predictions, row, is_json=is_json)
-        columns |= predicted
-    return table_of_columns(columns, len(data), row)
+        if columns.keys() & names:
+            return _merged(data, predictions, row, item)
+        if field not in item.fields:
+            notes.unused[field] += int((~np.logical_and.reduce(list(map(null_rows, predicted.values())))).sum())
+        elif field == "metadata":
+            columns[field] = _renamed(predicted[field], notes)
+        else:
+            columns |= predicted
+    return table_of_columns(columns, len(data), row), notes
+
+
+def _renamed(metadata: pa.ChunkedArray, notes: JoinNotes) -> pa.Array:
+    """The metadata of predictions with the names that they have in samples; the data have none."""
+    texts = (None if text is None else _KEYS.decode(text) for text in python_strings(metadata))
+    renamed = (None if values is None else renamed_metadata(values, {}, notes) for values in texts)
+    return strings([None if values is None else _SORTED.encode(values).decode() for values in renamed])
 
 
 def _size(table: pa.Table) -> int:
@@ -226,17 +254,17 @@ def _has_values(table: pa.Table, name: str) -> bool:
     return name in table.column_names and table.column(name).null_count < len(table)
 
 
-def _merged(data: pa.Table, predictions: pa.Table, row: int, *, is_json: bool) -> pa.Table:
-    if not is_json:
+def _merged(data: pa.Table, predictions: pa.Table, row: int, item: CombineTask) -> tuple[pa.Table, JoinNotes]:
+    if not item.is_json:
         raise DoubtError
-    problems = Problems()
+    problems, joined = Problems(), Join(item.fields)
     columns = {name: predictions.column(name) for name in predictions.column_names}
     complete = table_of_columns(columns, len(predictions), row)
     pairs = zip(to_samples(data), to_samples(complete), strict=True)
-    samples = [Sample(**merge(_fields(sample), prediction, problems, None, 0)) for sample, prediction in pairs]
+    samples = [Sample(**joined.merge(_fields(sample), prediction, problems, None, 0)) for sample, prediction in pairs]
     if problems.total:
         raise DoubtError
-    return to_table(samples, row)
+    return to_table(samples, row), joined.notes
 
 
 def _fields(sample: Sample) -> Fields:

@@ -16,6 +16,8 @@ from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.logs.recognised import is_dataset
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
 from multimodal_eval.data.readers.files import file_set
+from multimodal_eval.data.readers.ids import PREFIX
+from multimodal_eval.data.readers.summary import NOT_USED
 from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.run.failed_answers import failed_answers
 
@@ -53,7 +55,8 @@ def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo, *, is_an
             )
             for need in unmet
         ]
-        raise NothingScoredError(_with_advice(problems, _accepting(info)))
+        unused = [note for note in info.input_notes if NOT_USED in note]
+        raise NothingScoredError(_with_advice(problems, "\n".join([*unused, _accepting(info)])))
 
 
 def refuse_missing_answers(fields: Iterable[str], kinds: Kinds) -> None:
@@ -207,4 +210,7 @@ def _stored_columns(folder: RunFolder) -> Kinds:
 
 def _columns_of(sample: Sample) -> Mapping[str, object]:
     fields = {name: getattr(sample, name) for name in FIELDS if name != "metadata"}
-    return {**{name: value for name, value in fields.items() if value is not None}, **sample.metadata}
+    columns = {name: value for name, value in fields.items() if value is not None}
+    for name, value in sample.metadata.items():
+        columns.setdefault(name.removeprefix(PREFIX), value)  # as it is in the file
+    return columns

@@ -12,6 +12,7 @@ from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers.files import DataFile
+from multimodal_eval.data.readers.ids import JoinNotes
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader
@@ -30,7 +31,7 @@ from multimodal_eval.data.readers.splits import (
 from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.run.doubts import DoubtError, bucket_count, stop
 from multimodal_eval.run.engine.base import Crashed, Executor, Work, refuse_crashed
-from multimodal_eval.run.joining import PARTS_PER_UNIT, CombineTask, JoinTask, PredictionTask
+from multimodal_eval.run.joining import PARTS_PER_UNIT, Combined, CombineTask, JoinTask, PredictionTask
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.reading import Checksums, ReadItem, ReadTask, UniqueTask
 
@@ -103,12 +104,11 @@ class _Reading:
         rows = sum(task.rows for task in tasks)
         if not rows:
             raise DoubtError
-        summary = Summary()
+        summary = Summary(rows)
         if self._predictions:
             columns, files = self._joined(tasks, tasks_of(predictions, 1), rows, summary)
         else:
             columns, files = self._unique(tasks, rows, summary)
-        summary.samples = rows
         sizes = [min(self._part_size, rows - row) for row in range(0, rows, self._part_size)]
         return ReadInput(summary, sizes, columns, files)
 
@@ -141,17 +141,23 @@ class _Reading:
         chunks = tuple(note.chunks for note in predicted)
         self._results("join", [JoinTask(bucket, len(tasks), chunks, rows, unit) for bucket in range(buckets)])
         is_json = not any(is_parquet(file.path) for file in self._source.files)
+        fields = self._source.predicted_fields
         units = [
-            CombineTask(number, row, min(unit, rows - row), self._part_size, buckets, is_json)
+            CombineTask(number, row, min(unit, rows - row), self._part_size, buckets, is_json, fields)
             for number, row in enumerate(range(0, rows, unit))
         ]
-        columns = self._summed(self._results("join", units))
+        combined: list[Combined] = self._results("join", units)
+        columns = self._summed(each.columns for each in combined)
         first = self._checked(self._prediction_reader, self._predictions, [note.checker for note in predicted])
         second = self._checked(self._data_reader, self._data, [note.checker for note in stored])
         if first.unused_map & second.unused_map or first.unused_annotators & second.unused_annotators:
             raise DoubtError
-        summary.add(first)
+        summary.add(first, fields)
         summary.add(second)
+        joined = JoinNotes()
+        for each in combined:
+            joined.add(each.join)
+        summary.add_join(joined, str(self._source.predictions))
         return columns, files
 
     def _counted(self) -> list[list[tuple[Range, ...]]]:

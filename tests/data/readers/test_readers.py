@@ -141,7 +141,7 @@ def test_files_that_disagree_are_refused_and_metadata_keep_both(tmp_path):
     with pytest.raises(InputError, match="CONFLICT"):
         read(data, write(tmp_path / "p.jsonl", [{"id": "a", "question": "y"}]))
     samples, _ = read(data, write(tmp_path / "p.jsonl", [{"id": "a", "question": "x", "k": 2, "m": 3}]))
-    assert samples[0].metadata == {"k": 1, "predictions.k": 2, "m": 3}
+    assert samples[0].metadata == {"k": 1, "predictions.k": 2, "predictions.m": 3}
 
 
 def test_a_join_handles_equal_hashes(tmp_path, monkeypatch):

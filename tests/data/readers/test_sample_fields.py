@@ -145,11 +145,14 @@ def test_a_run_stores_these_fields(tmp_path):
     assert [sample.boxes for sample in run.samples(["boxes"])] == [sample.boxes for sample in SAMPLES]
 
 
-def test_predictions_may_have_these_fields(tmp_path):
-    data = write(tmp_path, '{"id": "a", "choices": ["x", "y"]}\n')
-    predictions = write(tmp_path, json.dumps(record(SAMPLES[0]) | {"choices": ["x", "y"]}) + "\n", "predictions.jsonl")
-    (joined,), problems, _ = read(data, predictions)
+def test_predictions_may_have_copies_of_these_fields(tmp_path):
+    known = record(SAMPLES[0]) | {"choices": ["x", "y"]}
+    data = write(tmp_path, json.dumps(known) + "\n")
+    copies = {name: value for name, value in known.items() if name != "boxes"}
+    predictions = write(tmp_path, json.dumps(copies) + "\n", "predictions.jsonl")
+    (joined,), problems, summary = read(data, predictions)
     assert problems.kept == []
+    assert summary.notes == []
     assert joined == msgspec.structs.replace(SAMPLES[0], choices=["x", "y"])
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.core.sample import FIELDS, PREDICTED_METADATA, Sample
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import Fields
+
+PREFIX = "predictions."  # of metadata from a file of predictions
 
 
 class SeenIds:
@@ -115,23 +120,57 @@ class PredictionIndex:
         return self._decode(self._spool.read(self._ends[row] - start))
 
 
-def merge(data: Fields, prediction: Sample, problems: Problems, file: str | None, line: int) -> Fields:
-    """The fields of both. Different values of a field are a problem; in the metadata, both are kept."""
-    merged = dict(data)
-    for field in FIELDS:
-        predicted = getattr(prediction, field)
-        if predicted is None or predicted == (value := merged.get(field)):
+@dataclass
+class JoinNotes:
+    """How many samples have values of the predictions that no field gets: by field, and by the name in the metadata."""
+
+    unused: Counter[str] = field(default_factory=Counter)  # fields that belong to the data, which lack them
+    metadata: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: JoinNotes) -> None:
+        """Add the notes of other samples."""
+        self.unused.update(other.unused)
+        self.metadata.update(other.metadata)
+
+
+class Join:
+    """Adds predictions to data. Only some `fields` come from the predictions: nobody brings their own references."""
+
+    def __init__(self, fields: Collection[str]) -> None:
+        self.fields, self.notes = fields, JoinNotes()
+
+    def merge(self, data: Fields, prediction: Sample, problems: Problems, file: str | None, line: int) -> Fields:
+        """The fields of both. Different values of a field are a problem."""
+        merged = dict(data)
+        for name in FIELDS:
+            predicted = getattr(prediction, name)
+            if predicted is None or predicted == (value := merged.get(name)):
+                continue
+            if name == "metadata":
+                known = value or {}
+                merged[name] = renamed_metadata(predicted, known, self.notes) | known
+            elif value is not None:
+                both = f"{shorten(value)} here and {shorten(predicted)} in the predictions"
+                message = f"`{name}` differs between the two files: {both}"
+                hint = None if name in self.fields else "It belongs to the data: the predictions need no such column."
+                problems.add("CONFLICT", message, file=file, line=line, id=data["id"], field=name, hint=hint)
+            elif name in self.fields:
+                merged[name] = predicted
+            elif predicted != {}:  # which is stored as null
+                self.notes.unused[name] += 1
+        return merged
+
+
+def renamed_metadata(predicted: Mapping[str, Any], known: Mapping[str, Any], notes: JoinNotes) -> dict[str, Any]:
+    """The metadata of a prediction as a sample has them: `predictions.NAME`, without those that the data have too.
+
+    Metadata of answers, such as the number of tokens, keep their names.
+    """
+    metadata: dict[str, Any] = {}
+    for key, item in predicted.items():
+        if key in known and known[key] == item:
             continue
-        if field == "metadata":
-            known = value or {}
-            merged[field] = known | {
-                f"predictions.{key}" if key in known and known[key] != item else key: item
-                for key, item in predicted.items()
-            }
-        elif value is None:
-            merged[field] = predicted
-        else:
-            both = f"{shorten(value)} here and {shorten(predicted)} in the predictions"
-            message = f"`{field}` differs between the two files: {both}"
-            problems.add("CONFLICT", message, file=file, line=line, id=data["id"], field=field)
-    return merged
+        name = key if key in PREDICTED_METADATA and key not in known else PREFIX + key
+        metadata[name] = item
+        notes.metadata[name] += 1
+    return metadata

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import LOG, InputFile, Source
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import PREDICTED_FIELDS, Sample
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
@@ -18,7 +19,7 @@ from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
 from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set, further_files
 from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
-from multimodal_eval.data.readers.ids import PredictionIndex, SeenIds, merge
+from multimodal_eval.data.readers.ids import Join, PredictionIndex, SeenIds
 from multimodal_eval.data.readers.json_file import read_coco_annotations
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
@@ -30,7 +31,8 @@ from multimodal_eval.data.readers.vqa_files import questions_beside, read_vqa, r
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.columns import Piece
 
-_COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",)}
+_PREDICTED_BOXES: ColumnMap = {"boxes": ()}  # the field has the gold boxes
+_COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",), **_PREDICTED_BOXES}
 _SHOWN_UNMATCHED = 10
 _CHECKED_TOGETHER = 1000
 
@@ -139,16 +141,19 @@ class FileInput:
             return
         checker = self._checker(self.data_files, problems)
         checkers = [checker]
-        if self.predictions is None:
+        join = None if self.predictions is None else Join(self.predicted_fields)
+        if join is None:
             yield from self._checked(checker, problems, summary, limit)
         else:
             index = PredictionIndex()
             try:
-                checkers.append(self._fill(index, problems, summary))
-                yield from self._joined(index, checker, problems, summary, limit)
+                checkers.append(self._fill(index, join, problems, summary))
+                yield from self._joined(index, join, checker, problems, summary, limit)
             finally:
                 index.close()
         summary.add(checker)
+        if join is not None:
+            summary.add_join(join.notes, str(self.predictions))
         unused_map = set.intersection(*(each.unused_map for each in checkers))
         unused_annotators = set.intersection(*(each.unused_annotators for each in checkers))
         note_unused("map", unused_map, checker, problems, summary)
@@ -200,10 +205,26 @@ class FileInput:
         record = first[2]
         # Predictions may have the names of the fields themselves, although the data have others.
         renamed = {
-            name for name, columns in self.columns.items() if name in record and not record.keys() & set(columns)
+            name
+            for name, columns in self.columns.items()
+            if columns and name in record and not record.keys() & set(columns)
         }
         mapped = {name: columns for name, columns in self.columns.items() if name not in renamed}
-        return {**result_columns(record), **mapped}
+        return {**_PREDICTED_BOXES, **result_columns(record), **mapped}
+
+    @property
+    def predicted_fields(self) -> frozenset[str]:
+        """The fields that come from the predictions: those of answers, and what the user names and the data lack."""
+        assert self.prediction_files is not None
+        fields = {"id", "metadata", *PREDICTED_FIELDS}
+        if self.columns or self.annotators:
+            first, mapped = self.data_files.files[0], self.columns_in(self.prediction_files)
+            known = {*peeked(first.path, first.log), *first.keys}
+            named = {name for name, columns in self.columns.items() if columns and mapped.get(name) == columns}
+            fields |= {name for name in named if not known.intersection(self.columns[name])}
+            if self.annotators and not any(fnmatchcase(each, name) for name in self.annotators for each in known):
+                fields.add("annotations")
+        return frozenset(fields)
 
     def taken_in(self, files: FileSet, columns: ColumnMap) -> TakenColumns:
         """The columns of the data or of the predictions that are read as a field, by the first records.
@@ -214,18 +235,19 @@ class FileInput:
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
         return taken_columns(peeked(files.files[0].path, files.files[0].log), columns, self.annotators, pair)
 
-    def _fill(self, index: PredictionIndex, problems: Problems, summary: Summary) -> RecordChecker:
+    def _fill(self, index: PredictionIndex, join: Join, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
         checker = self._checker(self.prediction_files, problems)
         for _, fields in checked_files(self.prediction_files.files, checker, problems):
             index.add(fields)
         index.seal()
-        summary.add(checker)
+        summary.add(checker, join.fields)
         return checker
 
     def _joined(
         self,
         index: PredictionIndex,
+        join: Join,
         checker: RecordChecker,
         problems: Problems,
         summary: Summary,
@@ -238,7 +260,7 @@ class FileInput:
                 summary.unmatched_data += 1
                 without.append(fields["id"]) if len(without) < _SHOWN_UNMATCHED else None
             else:
-                fields = merge(fields, prediction, problems, checker.file, line)
+                fields = join.merge(fields, prediction, problems, checker.file, line)
             summary.samples += 1
             yield Sample(**fields)
         extra: list[str] = []
@@ -248,7 +270,7 @@ class FileInput:
                 extra.append(sample.id) if len(extra) < _SHOWN_UNMATCHED else None
                 if self.allow_partial:
                     summary.samples += 1
-                    yield sample
+                    yield Sample(**join.merge({"id": sample.id}, sample, problems, None, 0))
         # A row refused for another reason would be reported again here, as unmatched.
         if (without or extra) and not self.allow_partial and not problems.total:
             self._note_unmatched(problems, summary, without, extra)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -370,15 +370,15 @@ class RecordChecker:
         """The columns that are not fields."""
         return [column for column in self._kinds if column not in self._route and not self._is_annotator.get(column)]
 
-    def likely_typos(self) -> list[str]:
-        """Columns kept as metadata whose names look like a misspelt field that no record has."""
+    def likely_typos(self, fields: Collection[str] = FIELDS) -> list[str]:
+        """Columns kept as metadata whose names look like one of `fields`, misspelt, that no record has."""
         if self._is_log:
             return []
-        present = self.present
+        present, names = self.present, [name for name in FIELDS if name in fields]
         return [
             f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"
             for column in self.metadata_columns[:_MOST_COMPARED]
-            if (near := get_close_matches(column, FIELDS, n=1, cutoff=0.8)) and near[0] not in present
+            if (near := get_close_matches(column, names, n=1, cutoff=0.8)) and near[0] not in present
         ]
 
 
