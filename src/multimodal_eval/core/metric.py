@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from multimodal_eval.core.batch import Batch
+
 Direction = Literal["higher", "lower"]
 # A score of a run: the mean of its samples, a score of all of them together, or a mean weighted by strata.
 Kind = Literal["mean", "corpus", "weighted mean"]
@@ -264,6 +266,13 @@ class Metric:
     def checks_samples(self) -> bool:
         """Whether the metric refuses some samples."""
         return type(self).problem is not Metric.problem
+
+    def reading_note(self, batches: Iterable[Batch]) -> str | None:
+        """What a run says about how the metric read its samples, without quoting them; None if there is no doubt.
+
+        The samples have only their ids and the fields in `needs`.
+        """
+        return None
 
     def fit(self, samples: Iterable[Sample]) -> Any:
         """Corpus statistics of some samples, or None if the metric needs none."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.rules._readings import Options, letters_of
 
-__all__ = ["MMBENCH_COPIES", "GoldError", "gold_answers", "gold_letters", "key_of", "options_of", "stats_of_key"]
+__all__ = [
+    "MMBENCH_COPIES",
+    "GoldError",
+    "gold_answers",
+    "gold_letters",
+    "key_of",
+    "number_readings",
+    "options_of",
+    "stats_of_key",
+]
 
 MMBENCH_COPIES = 1_000_000  # the distance between the indexes of an MMBench question and of its rotations
 _KEY_BYTES = 6  # of each of two numbers, which are exact as floating-point numbers
@@ -62,6 +72,18 @@ def _letter(answer: str, options: Options, gold: str) -> str:
     known = ", ".join(options)
     what = {"letter": "letters", "text": "texts", "auto": "letters or texts"}[gold]
     raise GoldError(f"the gold answer {shorten(answer)} is none of the {what} of the choices {known}")
+
+
+def number_readings(answer: str, options: Options) -> dict[str, str]:
+    """The letters of a gold number among choices that are numbers, by how it is read: letter, text or index.
+
+    Empty if only one way is possible. `auto` takes the first.
+    """
+    readings: dict[str, str] = {}
+    for gold in ("letter", "text", "index") if answer.strip().isdecimal() else ():
+        with suppress(GoldError):
+            readings[gold] = _letter(answer, options, gold)
+    return readings if "text" in readings and len(readings) > 1 else {}
 
 
 def _plain(text: str) -> str:

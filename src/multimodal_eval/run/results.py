@@ -41,6 +41,7 @@ from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.human import notes_on_labels
 from multimodal_eval.run.judging.stopped import stop_notes, with_decision
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.sample_checks import reading_notes
 
 SHOWN_REASONS = 5
 
@@ -68,6 +69,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     names = column_names(folder, parts)
     metrics: dict[str, MetricEntry] = {}
     notes = [*plan.notes, *notes_of(info), *stop_notes(info), *notes_on_labels(info)]
+    notes += reading_notes(plan.metrics, folder, parts)
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
         labels = labels_of(folder, info, metric.name)

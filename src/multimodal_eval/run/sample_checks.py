@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import msgspec
 
 from multimodal_eval.core.errors import Problem
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
 from multimodal_eval.run.engine.base import Executor, refuse_crashed
 
@@ -46,7 +47,7 @@ def checked_part(folder: RunFolder, part: int, metrics: list[Metric]) -> Refused
     return Refused(problems, total)
 
 
-def _without_repeats(metrics: list[Metric]) -> list[Metric]:
+def _without_repeats(metrics: Sequence[Metric]) -> list[Metric]:
     """One of the metrics that differ only in the rule: what a rule does with an answer refuses no sample."""
     by_key: dict[object, Metric] = {}
     for metric in metrics:
@@ -59,6 +60,16 @@ def _without_repeats(metrics: list[Metric]) -> list[Metric]:
 def _fields(metrics: list[Metric]) -> set[str]:
     needs = {field.partition(".")[0] for metric in metrics for need in metric.needs for field in need.split("|")}
     return needs.union(_REFERENCES) if "references" in needs else needs
+
+
+def reading_notes(metrics: Sequence[Metric], folder: RunFolder, parts: int) -> list[str]:
+    """What the metrics say about how they read the samples of a run."""
+    notes = []
+    for metric in _without_repeats(metrics):
+        fields = _fields([metric])
+        with blamed_on(metric.name, "describing how it read the samples"):
+            notes.append(metric.reading_note(folder.read_batch(part, fields) for part in range(parts)))
+    return [note for note in notes if note is not None]
 
 
 def refuse_bad_samples(worker: Worker, parts: int, executor: Executor) -> None:

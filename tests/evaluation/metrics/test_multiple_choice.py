@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multimodal_eval import Sample, evaluate
+from multimodal_eval import Sample, evaluate, rescore
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, options_of
 from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_choice
 from multimodal_eval.stats.grouped import all_right
@@ -98,3 +98,65 @@ def test_the_error_of_grouped_rows_is_that_of_as_many_units():
     error = np.sqrt((estimate.influence**2).sum()) / len(values)
     assert error == pytest.approx(np.std([1, 0, 1, 0], ddof=1) / 2)
     assert not estimate.corrected
+
+
+NUMBERS = ["2", "1", "3", "0"]
+
+
+def numbered(gold, choices=NUMBERS):
+    rows = [{"prediction": "B", "choices": choices, "expected_answer": answer} for answer in gold]
+    return [{"id": str(number), **row} for number, row in enumerate(rows)]
+
+
+def notes_of(rows, **options):
+    return run(rows, **options).outcome.notes
+
+
+@pytest.mark.parametrize(
+    ("gold", "changed"),
+    [
+        (["1"], 0),  # the text of B, which is also at the position 1
+        (["1", "2", " 3 ", "0"], 3),  # as positions: B, C, D, A; as texts: B, A, C, D
+    ],
+)
+def test_a_note_says_how_numbers_among_numbers_are_read(gold, changed):
+    assert notes_of(numbered(gold)) == [
+        f"multiple_choice: gold numbers among choices that are numbers are read as texts of choices ({len(gold)} ×); "
+        f"as positions from 0, {changed} would be another choice: --option multiple_choice.gold=index"
+    ]
+
+
+def test_a_note_about_choices_with_numbers_as_letters():
+    (note,) = notes_of(numbered(["1"], {"1": "2", "2": "1", "3": "4"}))  # as letter 1, as text 2, as position 2
+    assert "are read as letters of choices (1 ×)" in note
+    assert "as texts, 1 would be another choice: --option multiple_choice.gold=text" in note
+    assert "as positions from 0, 1 would be another choice: --option multiple_choice.gold=index" in note
+
+
+@pytest.mark.parametrize("gold", ["text", "index"])
+def test_a_named_reading_needs_no_note(gold):
+    assert notes_of(numbered(["1", "2"]), gold=gold) == []
+
+
+def test_no_note_if_a_gold_answer_has_one_reading():
+    rows = [*numbered(["B"]), *numbered(["7"], ["7", "8"]), *numbered(["1"], {"1": "dog", "2": "cat"})]
+    rows = [{**row, "id": str(number)} for number, row in enumerate(rows)]
+    assert notes_of(rows) == []
+
+
+def test_numbers_are_found_in_every_field_and_part(monkeypatch, tmp_path):
+    """One note for all rules; a rescored run says the same, unless it names the reading."""
+    monkeypatch.setattr("multimodal_eval.run.plan.PART_SIZE", 2)
+    golds = [{"references": ["A", "2"]}, {"expected_answer": "A"}, {"caption": "2"}, {"expected_answer": "A"}]
+    row = {"prediction": "B", "choices": [*NUMBERS, "A"]}  # as a letter or a text
+    rows = [{"id": str(number), **row, **gold} for number, gold in enumerate(golds)]
+    variants = {"mc2": "multiple_choice"}
+    options = {"mc2": {"rule": "mmmu@2024"}}
+    metrics = ["multiple_choice", "mc2"]
+    run = evaluate(rows, metrics=metrics, variants=variants, options=options, output=tmp_path / "run")
+    (note,) = run.outcome.notes
+    assert "texts of choices (2 ×); as positions from 0, 2 would be" in note
+    named = {"options": {name: {"gold": "auto" if name == "mc2" else "text"} for name in metrics}}
+    assert "mc2: gold numbers" in str(rescore(tmp_path / "run", named).outcome.notes)
+    named = {"options": {name: {"gold": "text"} for name in metrics}}
+    assert rescore(tmp_path / "run", named).outcome.notes == []

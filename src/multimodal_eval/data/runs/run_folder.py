@@ -341,11 +341,12 @@ class RunFolder:
         columns = None if fields is None else columns_of_fields({"id", *fields})
         return to_samples(self.read_part("samples", number, columns))
 
-    def read_batch(self, number: int) -> Batch:
-        """The samples of a part as columns."""
-        from multimodal_eval.data.runs.sample_table import to_batch
+    def read_batch(self, number: int, fields: Collection[str] | None = None) -> Batch:
+        """The samples of a part as columns, with all fields or only ids and the given ones."""
+        from multimodal_eval.data.runs.sample_table import columns_of_fields, to_batch
 
-        return to_batch(self.read_part("samples", number))
+        columns = None if fields is None else columns_of_fields({"id", *fields})
+        return to_batch(self.read_part("samples", number, columns))
 
     def clear_samples(self) -> None:
         """Remove the parts of an input that was not read completely."""

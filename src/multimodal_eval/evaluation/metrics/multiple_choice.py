@@ -18,7 +18,8 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from multimodal_eval.core.batch import Batch
@@ -30,7 +31,15 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
-from multimodal_eval.evaluation.choices import GoldError, gold_letters, key_of, options_of, stats_of_key
+from multimodal_eval.evaluation.choices import (
+    GoldError,
+    gold_answers,
+    gold_letters,
+    key_of,
+    number_readings,
+    options_of,
+    stats_of_key,
+)
 from multimodal_eval.evaluation.extraction import FALLBACK, JUDGE, ExtractingMetric, Extraction
 from multimodal_eval.evaluation.rules._readings import Options, Reading, read
 
@@ -38,6 +47,7 @@ __all__ = ["compute_multiple_choice"]
 
 DRAWN = "the origin of the rule draws a letter at random"
 NONE = "none"
+_KINDS = {"letter": "letters", "text": "texts", "index": "positions from 0"}  # what a gold answer may be
 
 
 class MultipleChoiceScorer:
@@ -88,6 +98,17 @@ def _question(sample: Sample, kind: str) -> tuple[Options, Sequence[str] | GoldE
         return options, gold_letters(sample, options, kind)
     except GoldError as error:
         return options, error
+
+
+def _has_gold_number(batch: Batch) -> bool:
+    """Whether some text that may be gold is a whole number, by the columns if there are any."""
+    if not batch.has_columns:
+        return True
+    columns = [batch.column(name) for name in ("expected_answer", "caption")]
+    if (lists := batch.column("references")) is not None:
+        columns.append(lists.flatten())
+    texts = (text for column in columns if column is not None for text in column.to_pylist())
+    return any(text is not None and text.strip().isdecimal() for text in texts)
 
 
 def _value(reading: Reading, gold: Sequence[str]) -> float:
@@ -183,6 +204,25 @@ class MultipleChoice(ExtractingMetric):
         except GoldError as error:
             return str(error)
         return None
+
+    def reading_note(self, batches: Iterable[Batch]) -> str | None:
+        """How gold numbers are read if the choices are numbers, too, and the option that changes it."""
+        if self.options["gold"] != "auto":
+            return None
+        read, other = Counter[str](), Counter[str]()
+        for sample in (sample for batch in batches if _has_gold_number(batch) for sample in batch):
+            for readings in (number_readings(answer, options_of(sample)) for answer in gold_answers(sample)):
+                kinds = list(readings)
+                read.update(kinds[:1])
+                other.update({kind: readings[kind] != readings[kinds[0]] for kind in kinds[1:]})
+        if not read:
+            return None
+        shown = " and ".join(f"{_KINDS[kind]} of choices ({count:,} ×)" for kind, count in read.items())
+        changes = "; ".join(
+            f"as {_KINDS[kind]}, {count:,} would be another choice: --option {self.name}.gold={kind}"
+            for kind, count in other.items()
+        )
+        return f"{self.name}: gold numbers among choices that are numbers are read as {shown}; {changes}"
 
     def open(self, state: Any) -> Scorer:
         """Find the rule."""
