@@ -43,7 +43,7 @@ def opened(folder: Path):
 
 
 def refusal(folder: Path) -> str:
-    """Why `transformers:DIR` is refused: before torch or transformers is imported, so also where they are missing."""
+    """Why `transformers:DIR` is refused: before torch or transformers is imported, and so also without them."""
     before = {*sys.modules}
     with pytest.raises(ModelError) as refused:
         opened(folder)
@@ -218,10 +218,10 @@ def test_kernels_of_the_hub_are_off_unless_the_user_wants_them(folder: Path):
         "from transformers.integrations import hub_kernels\n"
         "print(hub_kernels._TRANSFORMERS_USE_HUB_KERNELS)"
     )
-    own = {name: value for name, value in os.environ.items() if name != "USE_HUB_KERNELS"}
+    variables = {name: value for name, value in os.environ.items() if name != "USE_HUB_KERNELS"}
     for chosen, expected in (({}, "0"), ({"USE_HUB_KERNELS": "yes"}, "YES")):
         done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, env=own | chosen, check=True
+            [sys.executable, "-c", script], capture_output=True, text=True, env=variables | chosen, check=True
         )
         assert done.stdout.strip() == expected
 

@@ -53,7 +53,9 @@ def test_submissions_to_any_data(tmp_path):
     assert "okapi" in result["refused"][0]["reason"]
     assert leaks(tmp_path / "site", [*secrets(), str(tmp_path), tmp_path.name]) == []
     published = json.loads((tmp_path / "site" / "leaderboard.json").read_text())
-    assert published["refused"][0]["reason"] == "MISSING: ids without an answer"
+    assert published["refused"][0]["reason"] == (
+        "MISSING: ids without an answer; UNKNOWN: answers to ids that the data do not have"
+    )
     assert published["command"] == "mmeval leaderboard gold.jsonl sent --metrics rouge_l"
     assert "gold.jsonl" in (tmp_path / "site" / "methods.html").read_text()
 

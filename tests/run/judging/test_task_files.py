@@ -50,5 +50,5 @@ def test_a_judge_elsewhere_is_refused(folder, entry):
 
 def test_a_template_elsewhere_is_refused(folder):
     (folder / "good.yaml").write_text("prompt: ../secret.md\n")
-    with pytest.raises(ConfigError, match="must be in the folder of the task file"):
+    with pytest.raises(ConfigError, match="must be in the folder of the judge's file"):
         evaluate(folder / "task.yaml", judge=scripted_judge(), progress=False)
