@@ -1,7 +1,7 @@
 """CSV and TSV in blocks of records that are scanned at once.
 
-Compiled code finds the records exactly as the csv module does. If it finds text that the module refuses, or if the file
-is damaged, the rest of the file is read by `read_delimited`, which reports the problem.
+Compiled code finds the records exactly as the csv module does. If it finds text that the module refuses, if the file
+is damaged, or if it was exported here, the rest of the file is read by `read_delimited`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval._native import cut_csv
+from multimodal_eval.core.csv_cells import has_escapes
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import BLOCK, BOM, DamagedStreamError, open_bytes
 from multimodal_eval.data.readers.formats import read_delimited, record_of_cells
@@ -140,7 +141,7 @@ class _Cutter:
         text = data.removeprefix(BOM)
         end, lines, _, _ = cut_csv(text, self._delimiter, False, 1)
         header = next(_rows(text[:end].decode(), self._delimiter), [])
-        if b"\0" in data[:4] or not header or len(set(header)) < len(header):
+        if b"\0" in data[:4] or not header or len(set(header)) < len(header) or has_escapes(header):
             raise _UnusualError
         self.line += lines
         return header, text[end:]

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from multimodal_eval.core.csv_cells import has_escapes, unescaped
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.visible import visible
 from multimodal_eval.data.readers import limits
@@ -35,7 +36,10 @@ _SHOWN_NAME = 200
 
 
 def read_delimited(path: Path, problems: Problems, delimiter: str, first_line: int = 0) -> Iterator[Record]:
-    """(first line, cells by column) of every row from `first_line` on; all cells are text."""
+    """(first line, cells by column) of every row from `first_line` on; all cells are text.
+
+    Tables that were exported here have the texts that they were made of, without the apostrophes before formulas.
+    """
     file, last_good = str(path), 0
     csv.field_size_limit(limits.current().text_bytes)
     try:
@@ -48,8 +52,13 @@ def read_delimited(path: Path, problems: Problems, delimiter: str, first_line: i
             if not _header_is_fine(header, file, problems):
                 return
             start, budget = rows.line_num + 1, limits.budget_of(stream)
+            is_escaped = has_escapes(header)
+            if is_escaped:
+                header = list(map(unescaped, header))
             for cells in rows:
                 text.used = 0
+                if is_escaped:
+                    cells = list(map(unescaped, cells))
                 if budget is not None:
                     budget.spend(len(cells))
                 line, start = start, rows.line_num + 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.csv as pc
 
+from multimodal_eval.core.csv_cells import Cell, csv_lines
 from multimodal_eval.core.options import OptionValues
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.registry import Exported
@@ -26,13 +26,11 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
     assert path is not None  # a format of files has a path
     with whole_file(path) as partial:
         if options["rows"] == "metrics":
-            pc.write_csv(metric_table(runs, options["metrics"]), partial)
+            metrics = metric_table(runs, options["metrics"])
+            _write(partial, metrics.schema, [metrics])
             return Exported(paths=(path,))
         tables = SampleTables(runs, options["metrics"], without=_LEFT_OUT)
-        schema = pa.schema([(field.name, _cell_type(field.type)) for field in tables.schema])
-        with pc.CSVWriter(partial, schema) as writer:
-            for table in tables:
-                writer.write_table(pa.table([_cells(column) for column in table.columns], schema=schema))
+        _write(partial, tables.schema, tables)
     has_media = any(
         run.folder.has_values("samples", part, _MEDIA) for run in runs for part in range(len(run.info.parts))
     )
@@ -40,12 +38,16 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
     return Exported(paths=(path,), notes=(note,) if has_media else ())
 
 
-def _cell_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_list(kind) else kind
+def _write(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(csv_lines([schema.names]))
+        for table in tables:
+            file.writelines(csv_lines(zip(*map(_cells, table.columns), strict=True)))
 
 
-def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+def _cells(column: pa.ChunkedArray) -> list[Cell]:
+    """The values; lists as JSON."""
+    values = column.to_pylist()
     if not pa.types.is_list(column.type):
-        return column
-    encode = msgspec.json.encode
-    return pa.array([None if value is None else encode(value).decode() for value in column.to_pylist()], pa.string())
+        return values
+    return [None if value is None else msgspec.json.encode(value).decode() for value in values]

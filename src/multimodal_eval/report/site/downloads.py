@@ -7,9 +7,10 @@ from dataclasses import asdict
 
 import msgspec
 
+from multimodal_eval.core.csv_cells import Cell
 from multimodal_eval.core.records import Entry, Figure, to_json
 from multimodal_eval.report.site.content import SiteContent, Submission
-from multimodal_eval.report.viewer.exports import Cell, Table, as_csv
+from multimodal_eval.report.viewer.exports import Table, as_csv
 
 __all__ = ["leaderboard_csv", "leaderboard_json", "results_csv", "results_json"]
 

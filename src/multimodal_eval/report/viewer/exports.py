@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import msgspec
 
+from multimodal_eval.core.csv_cells import Cell, csv_lines
 from multimodal_eval.core.display import p_value
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.interop.export.escapes import latex_text, markdown_text, one_line
-
-Cell = str | float | int | None
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -41,20 +36,7 @@ class Table:
 
 def as_csv(table: Table) -> Iterator[str]:
     """Comma-separated values. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    for row in chain([table.headers], table.rows):
-        writer.writerow([_harmless(cell) for cell in row])
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-
-
-def _harmless(cell: Cell) -> Cell:
-    """Keep numbers, including negative ones; escape texts that start like a formula."""
-    if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA):
-        return "'" + cell
-    return cell
+    return csv_lines(chain([table.headers], table.rows))
 
 
 def as_json(table: Table) -> Iterator[str]:

@@ -11,9 +11,10 @@ from starlette.responses import Response, StreamingResponse
 
 from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.core.csv_cells import Cell
 from multimodal_eval.core.display import number
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.viewer.exports import FORMATS, Cell, Table, score_cells
+from multimodal_eval.report.viewer.exports import FORMATS, Table, score_cells
 from multimodal_eval.report.viewer.run_list import RunList
 from multimodal_eval.report.viewer.run_summaries import ListedRun
 from multimodal_eval.report.viewer.runs import NoSuchRunError
