@@ -283,6 +283,16 @@ def test_all_samples_that_cannot_be_asked_are_named():
     )
 
 
+def test_a_template_that_costs_too_much_is_tried_for_one_sample_only(tmp_path):
+    (tmp_path / "slow.md").write_text("{% for i in range(9999) %}{% if question in question %}{% endif %}{% endfor %}x")
+    config = with_files(GenerationConfig(model="m", prompt=str(tmp_path / "slow.md")))
+    with pytest.raises(InputError, match=r"PROMPT: the template .*slow.md, line 1 .* steps.* \(id 'long'\)") as error:
+        Prompts(config).check(
+            [Sample("short", question="q"), *(Sample("long", question="q" * 9_999) for _ in range(9))]
+        )
+    assert error.value.total == 1
+
+
 def test_a_single_request_names_its_sample_too():
     with pytest.raises(InputError, match=r"PROMPT: the template vqa, line 2 .* \(id 'x'\)"):
         request(Sample("x"), "vqa")

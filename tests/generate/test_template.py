@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.generate import template_language
 from multimodal_eval.generate.slots import Slot
-from multimodal_eval.generate.template import WITHHELD, PromptError, PromptTemplate, letters
-from multimodal_eval.generate.template_language import LONGEST_OUTPUT
+from multimodal_eval.generate.template import WITHHELD, PromptCostError, PromptError, PromptTemplate, letters
+from multimodal_eval.generate.template_language import BUDGET, LONGEST_OUTPUT, PromptLanguage
 
 SAMPLE = Sample(
     "s1",
@@ -176,6 +177,69 @@ def test_everything_else_is_refused(template, reason):
 )
 def test_bombs_end_with_an_error(bomb):
     assert refusal(bomb)
+
+
+TEXT, WORDS, NESTED = "x" * 1_000, ["y" * 100] * 10, {"k": [["z" * 10] * 10]}
+# Each value costs 1, also inside others, and each character 1.
+COSTS = {
+    "{{ 'y' in x }}": 2 + 1_001,
+    "{{ x == x }}": 2 * 1_001,
+    "{{ 'a' < x < 'z' }}": 2 + 1_001 + 2,
+    "{{ x in words }}": 1_001 + 1_011,
+    "{{ nested == nested }}": 2 * (1 + 2 + 1 + 1 + 10 * 11),
+    "{{ x[1:] }}": 1 + 999,
+    "{% set a = words[:5] %}": 1 + 5,
+    "{{ 'x' is in(x) }}": 2 + 1_001,
+    "{{ x is upper }}": 1_001,
+    "{{ x is defined and words is sequence }}": 0,
+    "{{ 'y' in range(500) }}": 2 + 501,
+    "{{ x | upper }}": 1_001 + 1_001,
+    "{{ nested | tojson }}": 115 + 1 + 149,  # {"k": [["zzzzzzzzzz", …]]}: 9 + 10 * 12 + 9 * 2 + 2
+    "{% set a = words | sort %}": 10 + 4 * 1_011,  # about 4 comparisons of each of 10 items
+    "{% set a = words | unique %}": 10 + 1_011 + 2,
+    "{{ words | length }}": 10 + 1,
+    "{{ x | replace('y', 'z') }}": 1_000 + 1,
+    "{{ x ~ x }}": 2_000,
+    "{% for word in words %}{% endfor %}": 10 * 100,
+    "{% for i in range(3) %}" + "{% if x %}{% endif %}" * 100 + "{% endfor %}": 3 * 204,
+}
+
+
+@pytest.mark.parametrize("template", COSTS)
+def test_operations_cost_by_the_length_of_what_they_work_on(template):
+    language = PromptLanguage()
+    language.written(language.from_string(template), {"x": TEXT, "words": WORDS, "nested": NESTED})
+    assert BUDGET - language.left == COSTS[template]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("'y' in long", "long == long", "long[1:]", "long is lower", "'y' is in(long)", "docs == docs"),
+        *("docs | sort", "docs | tojson", "docs | unique", "long | reverse", "metadata[long]", "'x' in range(9999)"),
+    ],
+)
+def test_a_loop_over_costly_operations_is_refused(operation):
+    loop = f"{{% for i in range(4000) %}}{{% if {operation} %}}{{% endif %}}{{% endfor %}}"
+    sample = Sample("s", question="?", metadata={"long": "x" * 50_000, "docs": ["y" * 1_000] * 20})
+    assert "it needs more than 100,000 steps, or 10,000,000 characters" in refusal(loop, sample)
+
+
+def test_a_template_that_takes_too_long_is_refused(monkeypatch):
+    template = PromptTemplate("one\n{% if question in id %}{% endif %}two", "my.md")
+    assert template.render(SAMPLE)
+    monkeypatch.setattr(template_language, "SECONDS", -1)
+    with pytest.raises(PromptCostError, match=r"the template my.md, line 2 .*: it takes more than -1 seconds"):
+        template.render(SAMPLE)
+
+
+def test_the_clock_starts_anew_for_each_sample(monkeypatch):
+    times = iter(range(0, 1_000, 6))  # every look at the clock is 6 seconds later
+    monkeypatch.setattr(template_language, "thread_time", lambda: next(times))
+    template = PromptTemplate("{% if 1 %}{{ question[:3] }}{% endif %}", "my.md")
+    assert [template.render(SAMPLE) for _ in range(3)]
+    with pytest.raises(PromptCostError, match="more than 10 seconds"):
+        PromptTemplate("{{ question[:3] }}{{ question[:3] }}", "my.md").render(SAMPLE)
 
 
 def test_the_output_has_a_limit_and_large_ones_below_it_are_whole():

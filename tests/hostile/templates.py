@@ -64,6 +64,7 @@ WHOLE = (
     "{% for i in range(99999) %}{% for j in range(99999) %}{{ long }}{% endfor %}{% endfor %}",
     "{% set a = long %}" + "{% set a = a ~ a %}" * 60 + "{{ a }}",
     "{{ range(99999) | join(long) }}{{ long | replace('x', long) }}",
+    "{% for i in range(99999) %}{% if question in long and long[1:] != long %}{% endif %}{% endfor %}",
     "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
     "{{ question.__class__.__base__.__subclasses__() }}",
     "{% include '/etc/passwd' %}{% import 'os' as os %}{% extends 'x' %}",

@@ -23,7 +23,7 @@ from multimodal_eval.generate.built_in_prompts import built_in, prompts, usual_p
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
 from multimodal_eval.generate.shots import Shots, answer_of, read_shots
-from multimodal_eval.generate.template import LARGEST_FILE, PromptError, PromptTemplate
+from multimodal_eval.generate.template import LARGEST_FILE, PromptCostError, PromptError, PromptTemplate
 from multimodal_eval.generate.turns import Draft, Reference, drafts_of_messages, templated
 from multimodal_eval.media.policy import MediaPolicy
 
@@ -147,7 +147,10 @@ class Prompts:
             yield chain
 
     def check(self, samples: Iterable[Sample]) -> None:
-        """Render the text of every sample, before anything is asked. Raises InputError with all problems."""
+        """Render the text of every sample, before anything is asked. Raises InputError with all problems.
+
+        A template that costs too much for a sample is not rendered for the next ones.
+        """
         problems: list[Problem] = []
         total, ended, last = 0, set[str](), None
         for sample in samples:
@@ -162,6 +165,8 @@ class Prompts:
                 total += 1
                 if len(problems) < _LISTED:
                     problems.append(_problem(sample, error))
+                if isinstance(error, PromptCostError):
+                    break
         if problems:
             raise InputError(problems, total)
 

@@ -14,7 +14,7 @@ from multimodal_eval.generate.slots import EmptyFieldError, Slot, with_slots
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["PromptError", "PromptTemplate", "letters"]
+__all__ = ["PromptCostError", "PromptError", "PromptTemplate", "letters"]
 
 LONGEST_TEMPLATE = 100_000  # characters
 LARGEST_FILE = 4 * LONGEST_TEMPLATE  # bytes of a file with a template, or with a system prompt
@@ -27,6 +27,10 @@ WITHHELD = frozenset((*FIELDS, *ANSWER_ALIASES, "reference_texts")) - {*GIVEN, "
 
 class PromptError(ConfigError):
     """A template that is not valid, or that cannot be rendered for a sample."""
+
+
+class PromptCostError(PromptError):
+    """A template that needs too many steps, too much text or too much time for a sample. Do not try the next one."""
 
 
 class PromptTemplate:
@@ -77,8 +81,12 @@ class PromptTemplate:
 
     def rendered(self, fields: dict[str, Any]) -> list[str | Slot]:
         """The text for some fields, split at its places. Raises PromptError."""
+        from multimodal_eval.generate.template_language import TooLongError
+
         try:
             return with_slots(self._language.written(self._template, fields))
+        except TooLongError as fault:
+            raise PromptCostError(self._explained(fault, fields)) from None
         except Exception as fault:  # noqa: BLE001 - operations on values of a sample raise anything
             raise PromptError(self._explained(fault, fields)) from None
 

@@ -2,8 +2,10 @@
 
 A template may come from somebody else, also inside a run folder. So it is compiled by Jinja's sandbox and uses only
 a part of the language: output, `if`, `for`, `set`, comparisons, arithmetic on small numbers, and the filters below. It
-has no attributes of Python objects, no function but `range`, no macros, and no other files. Every loop and every filter
-uses up a budget, so that no template runs for long or fills the memory.
+has no attributes of Python objects, no function but `range`, no macros, and no other files. Every operation uses up a
+budget by the length of what it works on, so that no template runs for long or fills the memory. A few operations, such
+as the search in a text of repetitions, take longer than their length says: for these there is a limit of time, which
+is checked between operations.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from math import inf
+from time import thread_time
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
@@ -21,15 +25,23 @@ from jinja2.visitor import NodeTransformer
 
 from multimodal_eval.generate.slots import FENCED, EmptyFieldError, Slot
 
-__all__ = ["PromptLanguage", "TooLongError"]
+__all__ = ["PromptLanguage", "TooLongError", "TooSlowError"]
 
 LONGEST_OUTPUT = 1_000_000  # characters
-BUDGET = 10_000_000  # characters that filters and operators may produce while a template is rendered
-LOOP_COST = 100  # of one step of a loop
+BUDGET = 10_000_000  # characters and items that operations may read and produce while a template is rendered
+LOOP_COST = 100  # of one step of a loop, and more if its body has more nodes
+SECONDS = 10.0  # of this thread's processor time, for one sample
 LARGEST_NUMBER = 10**15
 _LOOP_FIELDS = frozenset(
     ("index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem")
 )
+# Tests that look only at the kind of a value.
+_FREE_TESTS = frozenset(
+    "boolean callable defined false float integer iterable mapping none number sameas sequence string true "
+    "undefined".split()
+)
+# Filters that do not look into the items of a list.
+_SHALLOW = frozenset(("default", "first", "items", "last", "length", "reverse"))
 _STATEMENTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For, nodes.Assign)
 _EXPRESSIONS = (
     *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.CondExpr, nodes.Filter),
@@ -41,6 +53,10 @@ _EXPRESSIONS = (
 
 class TooLongError(TemplateError):
     """A template that loops too long, or produces too much text."""
+
+
+class TooSlowError(TooLongError):
+    """A template that takes too much time."""
 
 
 class _RefusedError(TemplateError):
@@ -76,15 +92,17 @@ class PromptLanguage(SandboxedEnvironment):
             optimized=False,  # the optimizer would evaluate constants without a budget
             finalize=_written,
         )
-        self.left = BUDGET
-        self.filters = {name: self._charged(function) for name, function in FILTERS.items()}
-        self.filters |= {"join": self._joined, "replace": self._replaced, "list": self._listed}
+        self.left, self.deadline = BUDGET, inf
+        self.filters = {name: self._charged(function, name in _SHALLOW) for name, function in FILTERS.items()}
+        self.filters |= {"join": self._joined, "replace": self._replaced, "list": self._listed, "sort": self._sorted}
         self.filters |= {"_concat": self._concatenated, "_each": self._each}
+        self.filters |= {"_weighed": self._weighed, "_sliced": self._sliced}
         self.globals = {"range": _range}
 
     def written(self, template: Template, fields: dict[str, Any]) -> str:
         """What a template writes for the fields of a sample."""
-        self.left, size, pieces = BUDGET, 0, []
+        self.left, self.deadline = BUDGET, thread_time() + SECONDS
+        size, pieces = 0, []
         for piece in template.root_render_func(template.new_context(fields)):
             size += len(piece)
             if size > LONGEST_OUTPUT:
@@ -108,6 +126,7 @@ class PromptLanguage(SandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """A key of a mapping, or an item of a list or a text."""
+        self.spend(_weight(argument))
         try:
             if isinstance(obj, Mapping | list | tuple | str):
                 return obj[argument]
@@ -135,28 +154,48 @@ class PromptLanguage(SandboxedEnvironment):
         self.left -= cost
         if self.left < 0:
             raise TooLongError(f"it needs more than {BUDGET // LOOP_COST:,} steps, or {BUDGET:,} characters")
+        if thread_time() > self.deadline:
+            raise TooSlowError(f"it takes more than {SECONDS:g} seconds. Simplify its loops and searches in long texts")
 
-    def _charged(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _charged(self, function: Callable[..., Any], is_shallow: bool) -> Callable[..., Any]:
         def filtered(value: Any, *args: Any) -> Any:
-            if isinstance(value, str):
-                self.spend(len(value))
-            elif isinstance(value, Iterable) and not isinstance(value, Undefined | Mapping):
+            self.spend(sum(map(len, filter(_is_text, args))))
+            if isinstance(value, Iterable) and not isinstance(value, str | Undefined | Mapping):
                 value = self._listed(value)
+            if not is_shallow:
+                self._weighed(value)
+            elif isinstance(value, str):
+                self.spend(len(value))
             result = function(value, *args)
             self.spend(1 + (len(result) if isinstance(result, str | list) else 0))
             return result
 
         return filtered
 
-    def _each(self, items: Iterable[Any]) -> Iterator[Any]:
+    def _weighed(self, value: Any) -> Any:
+        """The value, paid for."""
+        self.spend(_weight(value))
+        return value
+
+    def _sliced(self, value: Any, *bounds: int | None) -> Any:
+        result = value[slice(*bounds)]
+        self.spend(1 + len(result))
+        return result
+
+    def _each(self, items: Iterable[Any], cost: int) -> Iterator[Any]:
         for item in items:
-            self.spend(LOOP_COST)
+            self.spend(cost)
             yield item
 
     def _listed(self, value: Any) -> list[Any]:
         items = list(islice(value, BUDGET))
         self.spend(len(items))
         return items
+
+    def _sorted(self, value: Any) -> list[Any]:
+        items = self._listed(value)
+        self.spend(_weight(items) * len(items).bit_length())  # as many comparisons of each item
+        return sorted(items)
 
     def _concatenated(self, values: Iterable[Any]) -> str:
         texts = [_text(value) for value in values]
@@ -170,22 +209,48 @@ class PromptLanguage(SandboxedEnvironment):
 
     def _replaced(self, value: Any, old: str, new: str) -> str:
         text = _text(value)
-        self.spend(len(text) + text.count(old) * len(new))
+        self.spend(len(text) + len(old) + text.count(old) * len(new))
         return text.replace(old, new)
 
 
 class _Budgeted(NodeTransformer):
-    """Sends loops and `~` through filters that count."""
+    """Sends loops and all operations whose cost depends on lengths through filters that count."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - the name that Jinja calls
+        cost = nodes.Const(max(LOOP_COST, sum(1 for _ in node.find_all(nodes.Node))), lineno=node.lineno)
         self.generic_visit(node)
-        node.iter = nodes.Filter(node.iter, "_each", [], [], None, None, lineno=node.lineno)
+        node.iter = _filtered(node.iter, "_each", cost)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802
         self.generic_visit(node)
-        values = nodes.Tuple(node.nodes, "load", lineno=node.lineno)
-        return nodes.Filter(values, "_concat", [], [], None, None, lineno=node.lineno)
+        return _filtered(nodes.Tuple(node.nodes, "load", lineno=node.lineno), "_concat")
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:  # noqa: N802
+        self.generic_visit(node)
+        node.expr = _filtered(node.expr, "_weighed")
+        for operand in node.ops:
+            operand.expr = _filtered(operand.expr, "_weighed")
+        return node
+
+    def visit_Test(self, node: nodes.Test) -> nodes.Test:  # noqa: N802
+        self.generic_visit(node)
+        if node.name not in _FREE_TESTS:
+            node.node = _filtered(node.node, "_weighed")
+            node.args = [_filtered(argument, "_weighed") for argument in node.args]
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:  # noqa: N802
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = (node.arg.start, node.arg.stop, node.arg.step)
+        nothing = nodes.Const(None, lineno=node.lineno)
+        return _filtered(node.node, "_sliced", *(nothing if bound is None else bound for bound in bounds))
+
+
+def _filtered(node: nodes.Expr, name: str, *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
 
 
 def _refuse_other_nodes(node: nodes.Node) -> None:
@@ -243,6 +308,26 @@ def _text(value: Any) -> str:
     return str(_written(value))
 
 
+def _weight(value: Any) -> int:
+    """The characters and items of a value, with all that is in it."""
+    weight, inside = 0, [value]
+    while inside and weight <= BUDGET:
+        item = inside.pop()
+        weight += 1
+        if isinstance(item, str | range):
+            weight += len(item)
+        elif isinstance(item, Mapping):
+            inside += item.keys()
+            inside += item.values()
+        elif isinstance(item, list | tuple):
+            inside += item
+    return weight
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _kind(value: object) -> str:
     if isinstance(value, Slot):
         return "a fenced text" if value.kind == FENCED else value.kind
@@ -295,7 +380,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod,
 }
 
-# Filters of one value; `join`, `replace` and `list` are methods, because they count before they work.
+# Filters of one value; `join`, `replace`, `list` and `sort` are methods, because they count in another way.
 FILTERS: dict[str, Callable[..., Any]] = {
     "capitalize": lambda value: _text(value).capitalize(),
     "default": _default,

@@ -31,7 +31,7 @@ from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.protocol import EndpointError
-from multimodal_eval.generate.template import PromptError
+from multimodal_eval.generate.template import PromptCostError, PromptError
 from multimodal_eval.judges.panel import Panel, check_known, is_known, is_label
 from multimodal_eval.judges.question import Place, Question
 from multimodal_eval.media.policy import policy_of
@@ -140,6 +140,8 @@ def _check(plan: Plan, folder: RunFolder, info: RunInfo, metric: AskingMetric) -
                 total += 1
                 if len(problems) < _LISTED:
                     problems.append(Problem(code="PROMPT", message=f"{error}.", id=sample.id))
+                if isinstance(error, PromptCostError):
+                    raise InputError(problems, total) from None
     if problems:
         raise InputError(problems, total)
 
