@@ -37,7 +37,7 @@ _MEANINGS = {
     "TRUNCATED": "a file that ends too early",
     "ENCODING": "bytes that are not valid UTF-8",
     "SYNTAX": "invalid JSON",
-    "NESTING": "JSON that is nested too deeply",
+    "NESTING": "values that are nested too deeply",
     "CONTROL_CHAR": "control characters",
     "UNKNOWN_COLUMN": "a missing column",
     "COLUMNS": "a missing column",

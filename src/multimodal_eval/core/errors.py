@@ -270,7 +270,7 @@ def shorten(value: Any, limit: int = 60) -> str:
         value = value[: 4 * limit]
     try:
         text = repr(value)
-    except ValueError:  # Python refuses to write integers of thousands of digits
+    except (ValueError, RecursionError):  # integers of thousands of digits, values nested too deeply
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

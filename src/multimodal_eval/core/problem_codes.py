@@ -35,7 +35,7 @@ PROBLEM_CODES = {
     "MISSING_PERPLEXITY": "A reply has no perplexity.",
     "MISSING_REPLY": "A dialogue or a reply has no answer.",
     "NAME_TOO_LONG": "A path is longer than the file system allows.",
-    "NESTING": "JSON is nested too deeply.",
+    "NESTING": "JSON, or a value of a sample, is nested too deeply.",
     "NONFINITE": "A number is NaN, infinite or too large.",
     "NOTHING_SCORED": "A metric has no score at all (`--allow-empty` accepts it).",
     "NOTHING_TO_SCORE": "No sample has both a prediction and a label.",

@@ -156,13 +156,14 @@ def _described(schema: pa.Schema) -> Mapping[str, Any]:
 
 def _inner(feature: Any) -> tuple[Mapping[str, Any], bool]:
     """A feature without the list around it, and whether there is one."""
-    if isinstance(feature, list) and len(feature) == 1:
-        return _inner(feature[0])[0], True
+    is_list = False
+    while isinstance(feature, list) and len(feature) == 1:
+        feature, is_list = feature[0], True
     if not isinstance(feature, dict):
-        return {}, False
+        return {}, is_list
     if feature.get("_type") in ("Sequence", "List", "LargeList") and isinstance(feature.get("feature"), dict):
         return feature["feature"], True
-    return feature, False
+    return feature, is_list
 
 
 def _media_type(name: str, kind: pa.DataType) -> tuple[str | None, bool]:

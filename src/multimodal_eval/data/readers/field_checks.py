@@ -16,6 +16,7 @@ import msgspec
 from multimodal_eval.core.errors import did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
 from multimodal_eval.core.sample import Box
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.problems import Columns
 
 MINUS = "Is the minus sign missing?"
@@ -134,9 +135,13 @@ def as_mapping(field: str, value: Any, *, twice: str = "has a key twice") -> Any
     """A Parquet map, which is read as a list of pairs, as a mapping; other values unchanged."""
     if not (isinstance(value, list) and value and all(isinstance(item, tuple) for item in value)):
         return value
-    if len(dict(value)) < len(value):
+    try:
+        mapping = dict(value)
+    except (TypeError, ValueError):  # keys that are lists, or items that are not pairs
+        raise RefusedError("TYPE", f"`{field}` must be an object. Got {shorten(value)} instead.") from None
+    if len(mapping) < len(value):
         raise RefusedError("DUPLICATE", f"`{field}` {twice}: {shorten(value)}")
-    return dict(value)
+    return mapping
 
 
 def checked_mapping(field: str, value: Any) -> Columns:
@@ -154,23 +159,29 @@ def checked_annotations(field: str, value: Any) -> Columns:
     return checked_mapping(field, value)
 
 
-def checked_value(field: str, value: Any) -> Any:
+def checked_value(field: str, value: Any, depth: int = 0) -> Any:
     """A value of any type: text in it is checked and normalised, and numbers must be finite."""
     kind = type(value)
     if kind is str:
         return checked_text(field, value)
+    if depth > limits.DEEPEST:
+        raise _too_deep(field)
     if kind is list:
-        return [checked_value(field, item) for item in value]
+        return [checked_value(field, item, depth + 1) for item in value]
     if kind is bool or value is None:
         return value
     if isinstance(value, Mapping):
-        return {checked_text(field, str(key)): checked_value(field, item) for key, item in value.items()}
+        return {checked_text(field, str(key)): checked_value(field, item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [checked_value(field, item) for item in value]
+        return [checked_value(field, item, depth + 1) for item in value]
     if is_number(value):
         _refuse_nonfinite(field, value)
         return value if type(value) in (int, float) else value.item() if hasattr(value, "item") else value
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def _too_deep(field: str) -> RefusedError:
+    return RefusedError("NESTING", f"`{field}` is nested deeper than {limits.DEEPEST} levels")
 
 
 def _refuse_nonfinite(field: str, value: Any) -> None:
@@ -305,6 +316,8 @@ def json_cell(field: str, cell: str, hint: str | None = None) -> Any:
     """The decoded content of a cell with JSON."""
     try:
         return msgspec.json.decode(cell.encode())
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+    except RecursionError:
+        raise _too_deep(field) from None
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         message = f"`{field}` must be JSON here. Got {shorten(cell)} instead: {error}"
         raise RefusedError("SYNTAX", message, hint) from None

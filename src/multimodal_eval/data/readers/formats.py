@@ -23,7 +23,7 @@ from multimodal_eval.data.readers.blocks import (
     refuse_utf16,
 )
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
-from multimodal_eval.data.readers.parquet_pages import plan_reading
+from multimodal_eval.data.readers.parquet_pages import check_nesting, plan_reading
 from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.vqa_files import has_questions, read_vqa
@@ -171,6 +171,7 @@ def read_parquet(
 
     file = str(path)
     try:
+        check_nesting(path)
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             if not _header_is_fine(parquet.schema_arrow.names, file, problems):
                 return

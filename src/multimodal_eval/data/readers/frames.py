@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.records import ColumnMap, RecordChecker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NUMBERED = "the samples have no ids: they are numbered from 0, in their order"
 
@@ -69,11 +73,13 @@ def _cells(series: Any) -> list[object]:
     ]
 
 
-def _plain(value: Any) -> object:
+def _plain(value: Any, depth: int = 0) -> object:
     """An array in a cell as a list: pandas reads the lists of a Parquet file as arrays."""
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         value = value.tolist()
-    return [_plain(item) for item in value] if type(value) is list else value
+    if type(value) is not list or depth > limits.DEEPEST:  # the check of the values refuses deeper ones
+        return value
+    return [_plain(item, depth + 1) for item in value]
 
 
 def _rows_of_dataset(dataset: Any) -> list[Columns]:
@@ -95,8 +101,22 @@ def _rows_of_arrow(data: Any) -> list[Columns]:
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise ConfigError(f"{type(data).__name__} is not a table with named columns: {error}") from None
     _refuse_repeated(table.column_names)
+    for column in table.schema:
+        if _is_deep(column.type):
+            limits.refuse_nesting(column.name)
     rows: list[Columns] = table.to_pylist()
     return rows
+
+
+def _is_deep(kind: pa.DataType) -> bool:
+    """Whether a type has more levels than values may have; a map is a list of pairs, and has two."""
+    levels = [(kind, 0)]
+    while levels:
+        inner, depth = levels.pop()
+        if depth > limits.DEEPEST:
+            return True
+        levels += [(inner.field(place).type, depth + 1) for place in range(inner.num_fields)]
+    return False
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import IO, NoReturn, Protocol, cast
 
-from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.errors import InputError, Problem, shorten
 
 __all__ = [
     "Budget",
@@ -22,12 +22,14 @@ __all__ = [
     "check_json",
     "current",
     "refuse_expansion",
+    "refuse_nesting",
     "refuse_record",
     "refuse_text",
     "using",
 ]
 
 MB = 1 << 20
+DEEPEST = 100  # levels of lists and objects in a value
 STREAM = 256 * MB  # a stream of records may have this size whatever the size of the file
 DOCUMENT = 128 * MB  # so may a file that is decompressed as a whole
 _DOCUMENT_SHARE = 4  # such a file is in memory, and may expand less by this factor
@@ -162,6 +164,12 @@ def refuse_record(file: str, line: int | None, memory: int, what: str = "the rec
     message = f"{what} would take about {memory // MB:,} MB of memory."
     hint = f"Raise the limit, which is {limit} MB now: --max-record-mb {max(_next(limit), memory // MB + 1)}"
     raise InputError([Problem(code="TOO_LONG", message=message, file=file, line=line, hint=hint)])
+
+
+def refuse_nesting(column: str, file: str | None = None) -> NoReturn:
+    """Refuse a column whose values have too many levels."""
+    message = f"the column {shorten(column)} is nested deeper than {DEEPEST} levels"
+    raise InputError([Problem(code="NESTING", message=message, file=file, field=column)])
 
 
 def refuse_text(file: str, line: int) -> NoReturn:

@@ -12,7 +12,7 @@ from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import BLOCK
 from multimodal_eval.data.readers.formats import BATCH, read_parquet
-from multimodal_eval.data.readers.parquet_pages import check_weight, plan_reading
+from multimodal_eval.data.readers.parquet_pages import check_nesting, check_weight, plan_reading
 from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.scanned import Line, Rest, Scanned, Scanners
@@ -66,6 +66,7 @@ def parquet_blocks(path: Path, row_groups: Sequence[int] | None = None, skip: in
     size = path.stat().st_size
     row, weight, budget = 1, 0, limits.Budget(str(path), size)
     try:
+        check_nesting(path)
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK) as parquet:
             names = parquet.schema_arrow.names
             if names and len(set(names)) == len(names):

@@ -23,7 +23,7 @@ from multimodal_eval.data.readers.thrift import BrokenThriftError, Fields, Thrif
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-__all__ = ["ReadPlan", "check_weight", "plan_reading"]
+__all__ = ["ReadPlan", "check_nesting", "check_weight", "plan_reading"]
 
 _KINDS = _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _BY_DICTIONARY = (2, 8)  # encodings whose values are in the dictionary
@@ -65,14 +65,32 @@ class _Group:
     chunks: list[_Chunk]
 
 
-def _row_groups(file: IO[bytes]) -> list[_Group]:
-    """The row groups in the footer."""
+def _read_footer(file: IO[bytes]) -> _Footer:
+    """The columns and the row groups in the footer."""
     end = file.seek(0, 2)
     file.seek(max(0, end - 8))
     length = int.from_bytes(file.read(4), "little")
     file.seek(max(0, end - 8 - length))
     footer = Thrift(file.read(length)).structure()
-    return [_Group(integer(group, 3), list(map(_chunk, structures(group, 1)))) for group in structures(footer, 4)]
+    groups = [_Group(integer(group, 3), list(map(_chunk, structures(group, 1)))) for group in structures(footer, 4)]
+    return _Footer(_too_deep(structures(footer, 2)), groups)
+
+
+def _too_deep(schema: Sequence[Fields]) -> str | None:
+    """The first column that has too many levels. The elements of a schema are in order, each before its children."""
+    column, parents = None, list[int]()  # the number of children that each level still has
+    for element in schema:
+        if len(parents) == 1:
+            name = element.get(4)
+            column = name.decode("utf-8", "replace") if isinstance(name, bytes) else "?"
+        if parents:
+            parents[-1] -= 1
+        parents.append(integer(element, 5, 0))
+        if len(parents) > limits.DEEPEST:
+            return column
+        while parents and not parents[-1]:
+            parents.pop()
+    return None
 
 
 def _chunk(fields: Fields) -> _Chunk:
@@ -198,6 +216,7 @@ def plan_reading(parquet: pq.ParquetFile, path: Path, row_groups: Sequence[int] 
 class _Footer:
     """The row groups of a file, and the sizes of those that were measured."""
 
+    deep_column: str | None  # that has too many levels
     groups: list[_Group]
     _sizes: dict[int, _GroupSizes] = field(default_factory=dict)
 
@@ -216,7 +235,18 @@ class _Footer:
 def _footer(path: str, size: int, changed: int, limit: limits.Limits) -> _Footer:
     """The footer of a file, read once: a file of many row groups is opened for each range of them."""
     with Path(path).open("rb") as stream:
-        return _Footer(_row_groups(stream))
+        return _read_footer(stream)
+
+
+def check_nesting(path: Path) -> None:
+    """Refuse a file with a column of too many levels, before pyarrow reads them."""
+    state = path.stat()
+    try:
+        column = _footer(str(path), state.st_size, state.st_mtime_ns, limits.current()).deep_column
+    except BrokenThriftError:  # pyarrow says what is wrong with the file
+        return
+    if column is not None:
+        limits.refuse_nesting(column, str(path))
 
 
 def check_weight(path: Path, size: int, weight: int) -> None:

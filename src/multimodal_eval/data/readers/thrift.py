@@ -9,13 +9,14 @@ from typing import TypeAlias
 
 __all__ = ["BrokenThriftError", "Fields", "Thrift", "integer", "structure", "structures"]
 
-Fields: TypeAlias = "dict[int, int | Fields | list[Fields]]"
+Fields: TypeAlias = "dict[int, int | bytes | Fields | list[Fields]]"
 
 _DEEPEST = 16
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCTURE, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
 _INTEGERS = (4, 5, 6)
 _SIZES = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
 _MOST_BITS = 63
+_LONGEST = 1000  # bytes
 
 
 class BrokenThriftError(ValueError):
@@ -23,7 +24,7 @@ class BrokenThriftError(ValueError):
 
 
 class Thrift:
-    """Reads a structure. Integers, structures and lists of structures are kept; the rest is skipped."""
+    """Reads a structure. Integers, short texts, structures and lists of structures are kept; the rest is skipped."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.position = data, 0
@@ -67,7 +68,12 @@ class Thrift:
                 fields[number] = value
         return fields
 
-    def _value(self, kind: int, depth: int) -> int | Fields | list[Fields] | None:
+    def _text(self) -> bytes | None:
+        size, start = self._unsigned(), self.position
+        self._skip(size)
+        return self._data[start : self.position] if size <= _LONGEST else None
+
+    def _value(self, kind: int, depth: int) -> int | bytes | Fields | list[Fields] | None:
         if kind in (_TRUE, _FALSE):
             return int(kind == _TRUE)
         if kind in _INTEGERS:
@@ -76,10 +82,10 @@ class Thrift:
             return self.structure(depth + 1)
         if kind in (_LIST, _SET):
             return self._list(depth)
+        if kind == _BINARY:
+            return self._text()
         if kind == _MAP:
             self._skip_map(depth)
-        elif kind == _BINARY:
-            self._skip(self._unsigned())
         elif kind in _SIZES:
             self._skip(_SIZES[kind])
         else:
