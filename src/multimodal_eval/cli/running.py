@@ -126,7 +126,7 @@ def started(
 @contextmanager
 def continuable(path: Any, command: str) -> Iterator[None]:
     """Add to what stops a run the command that continues it, if its folder is there."""
-    from multimodal_eval.core.errors import MetricError, RunFolderError
+    from multimodal_eval.core.errors import ClusterError, MetricError, RunFolderError
     from multimodal_eval.core.file_faults import file_fault
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.generate.engine import BreakerError
@@ -137,7 +137,7 @@ def continuable(path: Any, command: str) -> Iterator[None]:
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted. Continue with: {command}", err=True)
         raise click.exceptions.Exit(130) from None
-    except (MetricError, OSError) as error:
+    except (MetricError, ClusterError, OSError) as error:
         if not RunFolder(path).storage.exists("run.json"):
             raise
         fault = file_fault(error) if isinstance(error, OSError) else str(error)

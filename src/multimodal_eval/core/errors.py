@@ -12,6 +12,7 @@ MultimodalEvalError            exit 1
 ├── UnavailableError           a model, resource or package that is not on this machine
 │   ├── MissingPackageError    an optional package that is not installed
 │   └── ModelError             a model whose files cannot be used
+├── ClusterError               a Ray cluster that died during a run
 ├── RunFolderError             a run folder that cannot be read, continued or overwritten
 │   ├── MissingFileError       a missing file of a run folder
 │   ├── DamagedFileError       a file of a run folder that differs from its checksum
@@ -38,6 +39,7 @@ from multimodal_eval.core.metric_names import metric_advice
 
 __all__ = [
     "AudioError",
+    "ClusterError",
     "ConfigError",
     "DamagedFileError",
     "DuplicateNameError",
@@ -205,6 +207,10 @@ class MissingPackageError(UnavailableError):
 
 class ModelError(UnavailableError):
     """A model whose files are broken or unsupported."""
+
+
+class ClusterError(MultimodalEvalError):
+    """A Ray cluster, or a process that it needs, died during a run. What was scored is kept."""
 
 
 class RunFolderError(MultimodalEvalError):

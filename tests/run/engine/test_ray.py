@@ -15,15 +15,23 @@ import pytest
 
 import multimodal_eval
 from multimodal_eval import Engine, evaluate, metric
-from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnavailableError, UnknownNameError
+from multimodal_eval.core.errors import (
+    ClusterError,
+    ConfigError,
+    InputError,
+    RunFolderError,
+    UnavailableError,
+    UnknownNameError,
+)
 from multimodal_eval.data.readers import splits
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.run import plan
+from multimodal_eval.run.engine.ray import RayExecutor
 from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.part import CRASHED, Worker
 from multimodal_eval.run.rescore import rescore
 from tests.run.kill_and_resume import START, content
-from tests.run.processes import is_running
+from tests.run.processes import descendants, is_running
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -242,15 +250,22 @@ def command(*arguments):
     return [sys.executable, "-c", start, str(PART), "score", *map(str, arguments)]
 
 
-def interrupted(signal_number, *arguments):
-    """Send a signal to a run once two parts are committed. Returns its exit status and stderr."""
+def interrupted(signal_number, *arguments, part_of_ray=None):
+    """Send a signal to a run, or to a process of its cluster, once two parts are committed.
+
+    Returns its exit status and stderr.
+    """
     folder = Path(arguments[arguments.index("-o") + 1])
     bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=bare)
     while len(list((folder / "scores").glob("part-*.parquet"))) < 2:
         assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.02)
-    process.send_signal(signal_number)
+    if part_of_ray is None:
+        process.send_signal(signal_number)
+    else:
+        (victim,) = (pid for pid, name in descendants(process.pid) if name == part_of_ray)
+        os.kill(victim, signal_number)
     _, stderr = process.communicate(timeout=600)
     return process.returncode, stderr.decode()
 
@@ -292,6 +307,55 @@ def test_an_interrupted_run_continues_with_any_engine(cluster, address, log, tmp
     assert sorted(line[0] for line in scored(log)) == todo
     evaluate(data, output=tmp_path / "whole", config=config)
     assert content(folder) == content(tmp_path / "copy") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["crashing_words", "crashing_model"])
+@pytest.mark.parametrize("part_of_ray", ["raylet", "gcs_server"])
+def test_the_death_of_the_cluster_is_an_ordinary_error_and_nothing_is_lost(
+    part_of_ray, name, log, tmp_path, short_folder
+):
+    samples = rows(48)
+    data, folder, config = write_rows(samples, tmp_path / "data.jsonl"), tmp_path / "run", tmp_path / "run.yaml"
+    config.write_text(json.dumps(crashing(name, log)))
+    (log / "held").write_text(" ".join(row["id"] for row in samples[18:]))  # until the cluster is dead
+    arguments = (data, "--config", config, "-o", folder, "--engine", "ray", "--workers", "2")
+    code, stderr = interrupted(signal.SIGKILL, *arguments, part_of_ray=part_of_ray)
+    assert code == 1, stderr
+    what = {"raylet": "its node process (raylet)", "gcs_server": "its control process (GCS)"}[part_of_ray]
+    error = stderr[stderr.index("error: ") :].splitlines()
+    assert error[0].startswith(
+        f"error: the private Ray cluster of this run died during the run: {what} does not answer"
+    )
+    resuming = f"mmeval score --resume {folder} --plugin {CRASHING_WORDS}"
+    assert error[1] == f"What was scored so far is kept. After a repair, continue with: {resuming}"
+    assert len(error) == 2
+    wait_until_idle(log)
+    (log / "held").unlink()
+    kept = len(list((folder / "scores").glob("part-*.parquet")))
+    scored(log)
+    resume(folder, plugins=[CRASHING_WORDS], engine="local", media_roots=[tmp_path])
+    assert len(scored(log)) == 48 - PART * kept  # each remaining sample once
+    evaluate(data, output=tmp_path / "whole", config=config)
+    assert content(folder) == content(tmp_path / "whole")
+
+
+def test_an_error_of_a_task_stays_a_bug_and_one_of_the_cluster_does_not(address):
+    errors = ray.exceptions
+    with RayExecutor(address=address) as executor:
+        for error, kind in (
+            (errors.LocalRayletDiedError(), ClusterError),
+            (errors.OwnerDiedError("00", None, "x"), ClusterError),
+            (errors.RpcError("unavailable"), ClusterError),
+            (ConnectionError("lost"), ClusterError),
+            (errors.RaySystemError("a result cannot be read"), errors.RaySystemError),
+            (errors.RayTaskError("f", "", ConnectionError("of the task")).as_instanceof_cause(), errors.RayTaskError),
+            (ZeroDivisionError(), ZeroDivisionError),
+        ):
+            with pytest.raises(kind), executor._cluster_errors():
+                raise error
+        executor._vital["its control process (GCS)"] = ("127.0.0.1", 1)  # where nothing listens
+        with pytest.raises(ClusterError, match="GCS"), executor._cluster_errors():
+            raise errors.RaySystemError("lost")
 
 
 def test_rescoring_computes_new_metrics(address, data, log, tmp_path):

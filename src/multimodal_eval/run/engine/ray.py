@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnavailableError
+from multimodal_eval.core.errors import ClusterError, MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
 from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
@@ -34,6 +34,14 @@ RETRIES: dict[Work, int] = {**dict.fromkeys(BEFORE_SCORING, 3), "score": 1, "pro
 ANNOUNCED = 3  # parts of an actor after the current one
 OBJECT_STORE = 100_000_000  # bytes: only small objects are sent
 LONGEST_FOLDER = 20  # characters, out of 107 for the path of a socket
+HEARTBEAT = 5.0  # seconds of waiting after which the processes of the cluster are checked
+CONNECT = 10.0  # seconds
+ATTEMPTS = 3  # to connect in time
+# Errors of Ray that are never those of a task. Versions of Ray have some of them.
+OF_THE_CLUSTER = (
+    *("LocalRayletDiedError", "RpcError", "ObjectLostError", "ObjectStoreFullError", "OutOfDiskError"),
+    *("RuntimeEnvSetupError", "AuthenticationError"),
+)
 # Messages about recovered crashes that Ray would print to standard output, between our results.
 HIDDEN_MESSAGES = "worker died or was killed|(_work|_ModelActor).* (failed|died|restart)"
 
@@ -65,6 +73,7 @@ class RayExecutor:
         self._connected = False
         self._scratch: Path | None = None  # of a private cluster
         self._actors: dict[Recipe, list[Any]] = {}
+        self._vital: dict[str, tuple[str, int]] = {}  # what the run cannot do without, and where it listens
 
     def __enter__(self) -> RayExecutor:
         if self.address is not None:
@@ -92,6 +101,7 @@ class RayExecutor:
                 f"{worker.folder.label} is in this process's memory, and Ray workers cannot write to it"
             )
         self._connect()
+        self._refuse_dead()
         recipe = Recipe.of(worker)
         if worker.placement(work) == "model":
             actors = self._actors_of(recipe)
@@ -109,12 +119,17 @@ class RayExecutor:
             def submit(place: int) -> Any:
                 return task.remote(self._session, recipe, work, items[place])
 
-        return in_order(submit, lambda _, reference: self._result(work, reference), range(len(items)), window)
+        def submitted(place: int) -> Any:
+            with self._cluster_errors():
+                return submit(place)
+
+        return in_order(submitted, lambda _, reference: self._result(work, reference), range(len(items)), window)
 
     def _result(self, work: Work, reference: Any) -> Any:
         errors = self._ray.exceptions
         try:
-            return self._ray.get(reference)
+            with self._cluster_errors():
+                return self._waited(reference)
         except errors.RayTaskError as error:
             if isinstance(error.cause, MultimodalEvalError):
                 raise error.cause from None
@@ -125,11 +140,64 @@ class RayExecutor:
             errors.NodeDiedError,
             errors.RayActorError,
         ):
+            self._refuse_dead()  # then the sample is not the cause
             return Crashed(f"its process crashed in each of {RETRIES[work] + 1} attempts")
 
+    def _waited(self, reference: Any) -> Any:
+        """The result of a task. Ray itself may wait for a dead cluster for ever, or end this process."""
+        while True:
+            try:
+                return self._ray.get(reference, timeout=HEARTBEAT)
+            except self._ray.exceptions.GetTimeoutError as error:
+                if isinstance(error, self._ray.exceptions.RayTaskError):  # of the task
+                    raise
+            self._refuse_dead()
+
+    @contextmanager
+    def _cluster_errors(self) -> Iterator[None]:
+        """Turn the errors of a cluster that has died into a ClusterError. Errors of tasks stay as they are."""
+        errors = self._ray.exceptions
+        of_the_cluster = tuple(getattr(errors, name) for name in OF_THE_CLUSTER if hasattr(errors, name))
+        try:
+            yield
+        except errors.RayTaskError:
+            raise
+        except (*of_the_cluster, ConnectionError) as error:
+            self._refuse_dead()
+            raise self._died(f"{type(error).__name__}: {error}") from error
+        except errors.RaySystemError:
+            self._refuse_dead()
+            raise  # such as a result that cannot be read: a bug
+
+    def _refuse_dead(self) -> None:
+        """Raise an error if a process without which nothing continues does not listen any more."""
+        for what, place in self._vital.items():
+            if (fault := _connection_fault(place)) is not None:
+                raise self._died(f"{what} does not answer ({fault})")
+
+    def _died(self, reason: str) -> ClusterError:
+        whose = "the private Ray cluster of this run" if self._scratch is not None else "the Ray cluster"
+        return ClusterError(
+            f"{whose} died during the run: {reason}. It may have been stopped, or its machine has too little memory"
+        )
+
+    def _find_vital(self) -> None:
+        """Note where the control process of the cluster and the node process of this machine listen."""
+        context = self._ray.get_runtime_context()
+        host, _, port = context.gcs_address.rpartition(":")
+        self._vital["its control process (GCS)"] = host.strip("[]"), int(port)
+        for node in self._ray.nodes():
+            if node["NodeID"] == context.get_node_id():
+                self._vital["its node process (raylet)"] = node["NodeManagerAddress"], node["NodeManagerPort"]
+
     def _connect(self) -> None:
-        if self._connected or self._ray.is_initialized():
-            return
+        if not self._connected and not self._ray.is_initialized():
+            self._join()
+        if not self._vital:
+            with suppress(AttributeError, ValueError, self._ray.exceptions.RayError):  # a client has no node
+                self._find_vital()
+
+    def _join(self) -> None:
         quiet = {"log_to_driver": False, "logging_level": "error"}
         try:
             if self.address is None:
@@ -208,6 +276,21 @@ def _short_folder() -> str:
     """The folder for temporary files, or /tmp if its path is too long for Ray's sockets."""
     usual = tempfile.gettempdir()
     return usual if len(usual) <= LONGEST_FOLDER or os.name == "nt" else "/tmp"
+
+
+def _connection_fault(place: tuple[str, int]) -> str | None:
+    """Why nothing listens at an address; None if something does."""
+    fault = ""
+    for _ in range(ATTEMPTS):
+        try:
+            socket.create_connection(place, timeout=CONNECT).close()
+        except TimeoutError as error:  # the machine may be busy
+            fault = str(error)
+        except OSError as error:
+            return error.strerror or str(error)
+        else:
+            return None
+    return fault
 
 
 def _check_address(address: str) -> None:
