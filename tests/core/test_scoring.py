@@ -67,7 +67,7 @@ def test_a_failing_sample_does_not_affect_the_others(failing, size):
     scores = scored(fragile, *samples)
     for number, score in enumerate(scores):
         if number in failing:
-            assert score == Score(None, "error", f"ValueError: cannot score {number}")
+            assert score == Score(None, "error", f"ValueError: cannot score {number} (test_scoring.py:63)")
         else:
             assert score.value == number
 

@@ -79,7 +79,7 @@ def test_an_exit_in_python_is_an_exception(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 / 0\n", "failed while being imported: ZeroDivisionError: division by zero (plugin.py, line 6)"),
+        ("1 / 0\n", "failed while being imported: ZeroDivisionError: division by zero (plugin.py:6)"),
         ("def (\n", "failed while being imported: SyntaxError: invalid syntax (plugin.py, line 6)"),
         (aggregating("raise ValueError('why')"), "m failed while aggregating its scores: ValueError: why (plugin.py"),
     ],

@@ -210,7 +210,7 @@ def test_a_failing_sample_next_to_an_open_one_is_an_error(tmp_path):
         evaluate(samples(5), metrics=["both"], output=tmp_path / "run", workers=1)
     run = resume(tmp_path / "run")
     assert run["both"]["unscored"] == {"error": 1}
-    assert run["both"]["reasons"] == [{"reason": "ValueError: bad sample", "count": 1}]
+    assert run["both"]["reasons"] == [{"reason": "ValueError: bad sample (test_retries.py:206)", "count": 1}]
 
 
 def test_requests_stop_after_too_many_failures_in_a_row(pauses):

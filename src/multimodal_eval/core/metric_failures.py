@@ -1,15 +1,30 @@
-"""Failures of a metric's own code that belong to no sample: while it is imported, fitted, opened or aggregated."""
+"""Failures of a metric's own code: where it failed, and those that belong to no sample.
+
+A place is the base name of a file and a line, `plugin.py:12`: the reasons of samples are published with a run, and must
+not show the folders of a machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
-from multimodal_eval.core.errors import MetricError, MultimodalEvalError, described, shorten
+from multimodal_eval.core.errors import (
+    LONGEST_TEXT,
+    MetricError,
+    MultimodalEvalError,
+    described,
+    shorten,
+    valid_text,
+)
 
 EXIT, FAILED = "EXIT", "FAILED"
 _PACKAGE = Path(__file__).parents[1]
+_INSTALLED = {"site-packages", "dist-packages"}
+_FAILURE = re.compile(r"(?P<kind>\w+)(?:: .*)? \((?P<place>[^()\n]+:\d+)\)", re.DOTALL)  # as `failure_text` writes it
 
 
 @contextmanager
@@ -39,12 +54,69 @@ def exit_error(name: str, doing: str, end: SystemExit) -> MetricError:
     )
 
 
-def _place(failure: BaseException) -> str:
-    """The file and line that raised, if known."""
+def failure_text(failure: BaseException, module: str) -> str:
+    """The reason of a sample for which the code of `module` raised an exception, with its place in that code.
+
+    The metrics of this package have no place: such a failure is a bug.
+    """
+    text = described(failure)
+    if module.partition(".")[0] == __name__.partition(".")[0]:
+        return text
+    place = _place(failure, module)
+    longest = LONGEST_TEXT - len(place)
+    return (text if len(text) <= longest else text[: longest - 1] + "…").removesuffix(": ") + place
+
+
+def grouped_failures(counts: Mapping[str, int]) -> dict[str, int]:
+    """Reasons with their counts, most frequent first; all messages of a line that failed are one reason."""
+    groups: dict[object, dict[str, int]] = {}
+    for reason, count in counts.items():
+        failure = _FAILURE.fullmatch(reason)
+        groups.setdefault(failure.groups() if failure else reason, {})[reason] = count
+    totals = {_group_text(reasons): sum(reasons.values()) for reasons in groups.values()}
+    return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _group_text(reasons: Mapping[str, int]) -> str:
+    """The most frequent reason, and how many others there are."""
+    first = min(reasons, key=lambda reason: (-reasons[reason], reason))
+    others = len(reasons) - 1
+    return f"{first}, and {others:,} other message{'s' if others > 1 else ''} of this line" if others else first
+
+
+def _place(failure: BaseException, module: str | None = None) -> str:
+    """The innermost line of the plug-in's code that failed, in brackets; nothing if only our own code is known.
+
+    Its code is that of `module`, or of the first file outside of this package: its package, and files in its folder.
+    """
+    frames = [(frame, line) for frame, line in _frames(failure) if not _file(frame).is_relative_to(_PACKAGE)]
+    first = next((frame for frame, _ in frames if module is not None and _top(frame) == module.partition(".")[0]), None)
+    if first is None and frames:
+        first = frames[0][0]
+    if first is None or isinstance(failure, SyntaxError):  # a syntax error names its place itself
+        return ""
+    frame, line = [each for each in frames if _is_with(each[0], first)][-1]
+    return valid_text(f" ({_file(frame).name}:{line})")
+
+
+def _frames(failure: BaseException) -> Iterator[tuple[FrameType, int]]:
     trace = failure.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    while trace is not None:
+        if _top(trace.tb_frame) != "importlib":
+            yield trace.tb_frame, trace.tb_lineno
         trace = trace.tb_next
-    file = None if trace is None else Path(trace.tb_frame.f_code.co_filename)
-    if trace is None or file is None or file.is_relative_to(_PACKAGE) or isinstance(failure, SyntaxError):
-        return ""  # a message with our own line would mislead, and a syntax error names its place itself
-    return f" ({file.name}, line {trace.tb_lineno})"
+
+
+def _file(frame: FrameType) -> Path:
+    return Path(frame.f_code.co_filename)
+
+
+def _top(frame: FrameType) -> str:
+    """The name of the package, or of the module outside of packages."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _is_with(frame: FrameType, first: FrameType) -> bool:
+    """Whether a frame is of the same plug-in as another one."""
+    file, folder = _file(frame), _file(first).parent
+    return _top(frame) == _top(first) or (file.is_relative_to(folder) and not _INSTALLED & {*file.parts})

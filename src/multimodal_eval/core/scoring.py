@@ -22,7 +22,7 @@ from multimodal_eval.core.errors import (
 from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.function_metric import FunctionScorer
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
-from multimodal_eval.core.metric_failures import exit_error
+from multimodal_eval.core.metric_failures import exit_error, failure_text
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
@@ -156,11 +156,11 @@ def _scored(metric: Metric, scorer: Scorer, batch: Batch, retries: Retries) -> S
     if isinstance(scorer, FunctionScorer):
         return _called(metric, scorer, batch, retries)
     if not getattr(scorer, "one_by_one", False):
-        pieces = [_checked_scores(metric, scores) for scores in _isolating(metric.name, scorer, batch, retries)]
+        pieces = [_checked_scores(metric, scores) for scores in _isolating(metric, scorer, batch, retries)]
         return joined(pieces)
     scores: list[Score] = []
     for sample in batch:
-        for piece in _isolating(metric.name, scorer, Batch.of([sample]), retries):
+        for piece in _isolating(metric, scorer, Batch.of([sample]), retries):
             scores += (_checked(metric, score) for score in piece)
     return Scores.of(scores)
 
@@ -184,7 +184,7 @@ def _called(metric: Metric, scorer: FunctionScorer, batch: Batch, retries: Retri
         except (KeyboardInterrupt, *NOT_OF_A_SAMPLE):
             raise
         except BaseException as failure:  # noqa: BLE001 - anything else that a metric raises belongs to the sample
-            score = _failed(metric.name, batch[len(values) : len(values) + 1], failure)
+            score = _failed(metric, batch[len(values) : len(values) + 1], failure)
         others[len(values)] = score
         values.append(np.nan)
     if len(others) == len(values) or any(score.stats for score in others.values()):
@@ -199,16 +199,16 @@ def _called(metric: Metric, scorer: FunctionScorer, batch: Batch, retries: Retri
     return scores
 
 
-def _failed(name: str, samples: Sequence[Sample], failure: BaseException) -> Score:
+def _failed(metric: Metric, samples: Sequence[Sample], failure: BaseException) -> Score:
     """The score of a sample for which the metric raised an exception. `sys.exit` ends the run, with an error."""
     if isinstance(failure, SystemExit):
         first = samples[0].id
         which = f"the sample {first!r}" if len(samples) == 1 else f"{len(samples):,} samples from {first!r} on"
-        raise exit_error(name, f"scoring {which}", failure) from failure
-    return unscored("error", described(failure))
+        raise exit_error(metric.name, f"scoring {which}", failure) from failure
+    return unscored("error", failure_text(failure, metric.__module__))
 
 
-def _isolating(name: str, scorer: Scorer, batch: Batch, retries: Retries) -> list[Sequence[Score]]:
+def _isolating(metric: Metric, scorer: Scorer, batch: Batch, retries: Retries) -> list[Sequence[Score]]:
     """Score the batch; if that fails, halve it until the failing sample is isolated.
 
     A retryable failure is retried; it never halves the batch.
@@ -226,9 +226,9 @@ def _isolating(name: str, scorer: Scorer, batch: Batch, retries: Retries) -> lis
         raise
     except BaseException as failure:  # noqa: BLE001 - anything else that a metric raises belongs to the sample
         if len(batch) == 1 or isinstance(failure, SystemExit):
-            return [[_failed(name, batch, failure)]]
+            return [[_failed(metric, batch, failure)]]
         half = len(batch) // 2
-        return _isolating(name, scorer, batch[:half], retries) + _isolating(name, scorer, batch[half:], retries)
+        return _isolating(metric, scorer, batch[:half], retries) + _isolating(metric, scorer, batch[half:], retries)
 
 
 def _checked_scores(metric: Metric, scores: Sequence[Score]) -> Scores:

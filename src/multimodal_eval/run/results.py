@@ -22,6 +22,7 @@ from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Direction, Kind, Metric
+from multimodal_eval.core.metric_failures import grouped_failures
 from multimodal_eval.core.records import (
     COMPOSITE,
     CompositeEntry,
@@ -202,7 +203,7 @@ def _entry(
     else:  # a metric without a headline
         scored = column.has_parts
         figure = no_figure(f"no value: {next(iter(_counts(selected(column.reason, scored))), '')}")
-    reasons = _counts(selected(column.reason, ~scored))
+    reasons = grouped_failures(_counts(selected(column.reason, ~scored)))
     return Entry(
         **fields_of(figure),
         n_scored=int(scored.sum()),
