@@ -249,7 +249,7 @@ class _Budgeted(NodeTransformer):
         return _filtered(node.node, "_sliced", *(nothing if bound is None else bound for bound in bounds))
 
 
-def _filtered(node: nodes.Expr, name: str, *args: nodes.Expr) -> nodes.Filter:
+def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
     return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
 
 

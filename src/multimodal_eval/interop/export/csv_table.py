@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -47,7 +48,7 @@ def _write(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
 
 def _cells(column: pa.ChunkedArray) -> list[Cell]:
     """The values; lists as JSON."""
-    values = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     if not pa.types.is_list(column.type):
         return values
     return [None if value is None else msgspec.json.encode(value).decode() for value in values]
