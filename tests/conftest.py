@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.fetch import fetch
 from tests.registry_state import restored_registries
 from tests.resource_folders import WEIGHTS, joined, write_meteor
+from tools.slow_tests import LIST, entries
 
 # No test measures time, so that a busy machine fails none, and none draws other examples than the last time: a change
 # fails for its own faults. New examples are drawn by the profile "long".
@@ -40,6 +42,7 @@ os.unsetenv("COLUMNS")
 os.environ["RAY_AUTH_TOKEN"] = "0123456789abcdef" * 4
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
+_tests = count()
 # Tests with one of these fixtures are marked.
 MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
 
@@ -59,7 +62,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow, kept = entries(LIST.read_text(encoding="utf-8"))
     for item in items:
+        names = {item.nodeid, item.nodeid.partition("[")[0]}
+        if slow & names and not kept & names:
+            item.add_marker("slow")
         for fixture in MARKED_BY_FIXTURE.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKED_BY_FIXTURE[fixture])
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
@@ -104,9 +111,11 @@ def untouched_registry() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the user's caches and choice of models from the tests."""
-    monkeypatch.setenv("MMEVAL_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.setenv("MMEVAL_STATE", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.setenv("HF_HOME", str(tmp_path_factory.mktemp("huggingface")))
+    # `mktemp` lists all folders that it has made before, so that thousands of tests would take minutes.
+    folder = tmp_path_factory.getbasetemp() / f"of-test-{next(_tests)}"
+    for variable in ("MMEVAL_HOME", "MMEVAL_STATE", "HF_HOME"):
+        (folder / variable).mkdir(parents=True)
+        monkeypatch.setenv(variable, str(folder / variable))
     for variable in ("HF_HUB_CACHE", "HF_ENDPOINT", "CLIP_MODEL_ID", "MMEVAL_CACHE"):
         monkeypatch.delenv(variable, raising=False)
 

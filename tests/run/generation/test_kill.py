@@ -13,7 +13,7 @@ from tests.run.generation.counting_server import Client, CountingServer
 
 
 @pytest.mark.parametrize("more", [(), ("judges",)], ids=["answers", "judges"])
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])  # .ci/long kills: 50
 def test_killed_runs_resume_to_identical_folders(kills, more, capsys):
     kill_and_resume.main(kills, 3, *more)
     assert "every resumed run identical" in capsys.readouterr().out
