@@ -1,7 +1,8 @@
 """Print the figures that must not decay beside those that were last recorded: shown, not enforced.
 
-    python -m tools.figures            # `.ci/run` prints them
-    python -m tools.figures --record   # with a change that makes them better, or has a reason to make them worse
+    python -m tools.figures [--record]
+
+`.ci/run` prints them. Record them with a change that makes them better, or has a reason to make them worse.
 """
 
 from __future__ import annotations
