@@ -26,7 +26,7 @@ def test_files_are_named(run, tmp_path):
     command = ["export", str(run.path), "--to", "csv", "-o", str(path)]
     finished = mmeval(*command, "--set", "rows=metrics", "--metrics", "wer")
     assert finished.stdout == f"written: {path}\n"
-    assert path.read_text().splitlines()[1].startswith('"run","wer",')
+    assert path.read_text().splitlines()[1].startswith("run,wer,")
     again = mmeval(*command, code=1)
     assert "already exists. Replace it with --overwrite" in again.stderr
 
