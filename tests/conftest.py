@@ -20,7 +20,7 @@ from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.fetch import fetch
 from tests.registry_state import restored_registries
 from tests.resource_folders import WEIGHTS, joined, write_meteor
-from tools.slow_tests import LIST, entries
+from tests.slow_list import LIST, entries
 
 # No test measures time, so that a busy machine fails none, and none draws other examples than the last time: a change
 # fails for its own faults. New examples are drawn by the profile "long".

@@ -15,17 +15,10 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-LIST = Path(__file__).parents[1] / "tests" / "slow_tests.txt"
+from tests.slow_list import KEPT, LIST, entries
+
 SLOW = 0.5  # seconds of processor time
 FAST = SLOW / 2
-KEPT = "+ "
-
-
-def entries(text: str) -> tuple[set[str], set[str]]:
-    """The slow tests of a list, and those that stay in the default suite."""
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    kept = {line.removeprefix(KEPT) for line in lines if line.startswith(KEPT)}
-    return {line for line in lines if not line.startswith(KEPT)}, kept
 
 
 def updated(slow: Iterable[str], kept: Iterable[str], times: Mapping[str, float]) -> set[str]:

@@ -21,6 +21,8 @@ NEEDED = (
     "conftest.py",
     "registry_state.py",
     "resource_folders.py",
+    "slow_list.py",
+    "slow_tests.txt",
     "contract",
     "docs",
     "golden",

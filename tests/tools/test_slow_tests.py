@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tools.slow_tests import LIST, entries, updated
+from tests.slow_list import LIST, entries
+from tools.slow_tests import updated
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,4 +1,4 @@
-"""Failures of a metric's own code: where it failed, and those that belong to no sample.
+"""Failures of a metric's own code: the line that failed, and failures that belong to no sample.
 
 A place is the base name of a file and a line, `plugin.py:12`: the reasons of samples are published with a run, and must
 not show the folders of a machine.

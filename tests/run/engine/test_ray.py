@@ -353,7 +353,7 @@ def test_an_error_of_a_task_stays_a_bug_and_one_of_the_cluster_does_not(address)
         ):
             with pytest.raises(kind), executor._cluster_errors():
                 raise error
-        executor._vital["its control process (GCS)"] = ("127.0.0.1", 1)  # where nothing listens
+        executor._vital["its control process (GCS)"] = ("127.0.0.1", 1)  # nothing listens there
         with pytest.raises(ClusterError, match="GCS"), executor._cluster_errors():
             raise errors.RaySystemError("lost")
 

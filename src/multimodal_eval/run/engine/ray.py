@@ -73,7 +73,7 @@ class RayExecutor:
         self._connected = False
         self._scratch: Path | None = None  # of a private cluster
         self._actors: dict[Recipe, list[Any]] = {}
-        self._vital: dict[str, tuple[str, int]] = {}  # what the run cannot do without, and where it listens
+        self._vital: dict[str, tuple[str, int]] = {}  # what the run cannot do without, and its address
 
     def __enter__(self) -> RayExecutor:
         if self.address is not None:
