@@ -49,6 +49,7 @@ def test_columns_give_the_samples_back(rows):
     order = np.arange(len(rows))[::-1].copy()
     assert list(batch.take(order[:-1])) == rows[::-1][:-1]
     assert list(batch.take(order)) == rows[::-1]
+    assert list(batch.take(order * 0)) == rows[:1] * len(rows)
 
 
 @given(batches)
@@ -124,8 +125,9 @@ def test_scores_are_the_rows_they_were_made_of(first, second):
     assert list(joined([Scores.of(first), Scores.of(second)])) == first + second
     assert Scores.of(second)[-1] == second[-1]
     assert Scores.of(second)[:1] == second[:1]
-    with pytest.raises(IndexError):
-        Scores.of(second)[len(second)]
+    for index in (len(second), -len(second) - 1):
+        with pytest.raises(IndexError):
+            Scores.of(second)[index]
 
 
 def test_rows_keep_their_columns_after_somebody_has_asked_for_the_samples():

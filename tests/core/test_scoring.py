@@ -92,6 +92,13 @@ def test_a_blank_answer_is_scored_and_counted(blank):
     assert (score.value, score.warning) == (0.0, "blank_answer")
 
 
+def test_a_blank_answer_without_a_score_has_no_warning():
+    (score,) = scored(lambda sample: 0.0, answer(" "), needs=("generated_answer", "references"))
+    assert (score.status, score.warning) == ("missing_input", None)
+    (score,) = scored(lambda sample: 0.0, answer(" ", error="timeout"))
+    assert (score.status, score.warning) == ("error", None)
+
+
 def test_a_metric_may_fix_the_value_of_a_blank_answer():
     (score,) = scored(lambda sample: 0.9, answer(" "), blank=0.0)
     assert (score.value, score.warning) == (0.0, "blank_answer")

@@ -139,6 +139,7 @@ ESTIMATES = {
     "`influence` has the shape (4, 1) for 4 rows": lambda rows: Estimate(0.5, np.zeros((4, 1))),
     "`influence` has the shape () for 4 rows": lambda rows: Estimate(0.5, np.array(1.0)),
     "`influence` is nan in row 0": lambda rows: Estimate(0.5, rows.values * np.nan),
+    "`influence` is inf in row 2": lambda rows: Estimate(0.5, np.array([0.0, 0.0, np.inf, 0.0])),
     "`influence` has values of type complex128": lambda rows: Estimate(0.5, rows.values * 1j),
     "`influence` has values of type object": lambda rows: Estimate(0.5, np.array([None] * 4)),
     "`influence` has values of type bool": lambda rows: Estimate(0.5, rows.values > 0),

@@ -194,6 +194,23 @@ def test_an_interval_ends_at_the_bounds_of_the_estimate():
     assert (above.low, above.high) == (0, free.high)
 
 
+def test_the_bounds_of_a_difference():
+    first, second = (replace(mean_estimate(Rows(np.array([0.5, 0.5]))), bounds=ends) for ends in ((0, 1), (2, 5)))
+    assert first.minus(second).bounds == (-5, -1)
+    assert second.minus(first).bounds == (1, 5)
+    assert first.minus(replace(second, bounds=(2, None))).bounds == (None, -1)
+    assert first.minus(replace(second, bounds=(None, 5))).bounds == (-5, None)
+
+
+def test_errors_that_are_factors_have_an_interval_above_zero():
+    values = np.array([1.0, 4.0])
+    # mean 2.5, SE 1.5, t(1) = 12.7062: 2.5 * exp(± 12.7062 * 1.5 / 2.5)
+    factor = t_interval(replace(mean_estimate(Rows(values)), multiplies=True))
+    assert factor.low == pytest.approx(2.5 * np.exp(-12.706204736 * 0.6))
+    assert factor.high == pytest.approx(2.5 * np.exp(12.706204736 * 0.6))
+    assert factor.method == "95% t interval of the logarithm, 2 samples"
+
+
 def bounded(values: np.ndarray):
     return replace(mean_estimate(Rows(values)), bounds=(0.0, 1.0))
 

@@ -22,6 +22,13 @@ def test_the_interval_is_the_percentile_bootstrap_over_units():
     assert agreement.method == "95% percentile bootstrap, 4,000 resamples of 120 units"
 
 
+def test_the_standard_error_is_the_deviation_of_the_resamples():
+    # Two resamples a and b: their deviation with n - 1 is |a - b| / sqrt(2); the percentiles are near a and b.
+    agreement = percent_agreement([[0, 0], [0, 1], [1, 1], [1, 0], [0, 0]], resamples=2, seed=1).overall
+    assert agreement.low < agreement.high
+    assert agreement.stderr == pytest.approx((agreement.high - agreement.low) / 0.95 / 2**0.5)
+
+
 def test_groups_are_drawn_whole():
     random = np.random.default_rng(1)
     # Ten copies of each of 20 units: as 200 units they seem ten times as informative as they are.

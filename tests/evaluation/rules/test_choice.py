@@ -93,6 +93,7 @@ def test_the_default_reads_what_a_reader_reads():
         *((r"\boxed{B}", "B"), (r"The result is $\boxed{\text{C}}$.", "C"), ("[[C]]", "C"), ("Ｂ", "B")),
         *(("<answer>C</answer>", "C"), ("<answer> two birds </answer>", "C"), ("option B", "B"), ("B) a cat", "B")),
         *(("<think>A? maybe C</think> B", "B"), ("<think>A is right", None), ("Option B: a cat", "B")),
+        ("<think>A?</think> The answer is A. <think>No, C.</think> B", "B"),
         *(("Answer: B. Because A is wrong", "B"), ("Answer: B\n\nExplanation: A shows a dog.", "B")),
         *(("the answer is not A but B", "B"), ("The answer is B, not A.", "B"), ("答案不是A，而是B", "B")),
         *(("Wait, the answer is A. Hmm, actually the answer is C.", "C"), ("Final Answer: **D**", "D")),

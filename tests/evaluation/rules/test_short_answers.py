@@ -99,6 +99,13 @@ def test_the_toy_figures_of_pix2struct():
         ("0.45", "45%", 1, 0),
         ("0.58", "0.58", 1, 1),
         ("0.62", "0.58", 0, 0),
+        ("105", "100", 1, 1),  # exactly 5 %
+        ("95", "100", 1, 1),
+        ("106", "100", 0, 0),
+        ("1001", "1000", 1, 0),  # years: 1000 to 2100
+        ("2101", "2100", 1, 0),
+        ("998", "999", 1, 1),
+        ("2102", "2101", 1, 1),
         ("The answer is 0.58", "0.58", 0, 0),
     ],
 )
@@ -113,6 +120,8 @@ def test_vqa_rules_differ_if_all_people_agree():
     assert vqa_accuracy("dog", people) == 0
     assert vqa_accuracy("dog", people, rule="lmms-eval@0.7.3/vqav2") == 1
     assert vqa_accuracy("dog", people, rule="vlmevalkit@e8e78f05/vqa_score") == 1
+    assert vqa_accuracy("dog", people[:2]) == 0
+    assert vqa_accuracy("dog", people[:1]) == 1  # one person agrees with nobody
 
 
 def test_vqa_rules_differ_in_full_stops_and_possessives():
