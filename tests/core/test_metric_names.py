@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.metric_names import ALIASES, JUDGES, NOT_HERE, metric_advice
 from multimodal_eval.evaluation.metrics_registry import get_metric, list_available
 from multimodal_eval.judges.built_in_judges import judges
@@ -90,3 +91,18 @@ def test_the_page_shows_the_tables():
         for name, (nearest, reason) in NOT_HERE.items()
     ]
     assert [line for line in page.splitlines() if re.match(r"\| (?!name|-)", line)] == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "part"),
+    [
+        ("bleu", "bleu", ""),
+        ("bleu.bleu_1", "bleu", "bleu_1"),
+        ("lm-eval.acc", "lm-eval.acc", ""),
+        ("lm-eval.acc.a.b", "lm-eval.acc", "a.b"),
+        ("unknown", "unknown", ""),
+        ("unknown.a.b", "unknown", "a.b"),
+    ],
+)
+def test_the_metric_and_the_part_in_a_name(name, metric, part):
+    assert metric_and_part(name, ["bleu", "lm-eval.acc"]) == (metric, part)

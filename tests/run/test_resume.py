@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import multimodal_eval
-from multimodal_eval import evaluate, load_run, metric, rescore, resume
+from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run import execute
@@ -17,7 +17,7 @@ from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.opening import planned
-from tests.edited_runs import write_json
+from tests.edited_runs import accept_changes, rewrite_json, write_json
 from tests.registry_state import restored_registries
 from tests.run.caption_samples import METRICS, PLUGIN, samples
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
@@ -119,3 +119,16 @@ def test_tuple_options_are_equal_to_the_lists_in_json(tmp_path):
     assert resume(tmp_path / "run")["listed"]["value"] == 2.0
     again = rescore(tmp_path / "run", {"metrics": ["listed"]}, output=tmp_path / "again")
     assert again.info.signatures == load_run(tmp_path / "run").info.signatures
+
+
+def test_exchanged_parts_of_scores_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "PART_SIZE", 2)
+    rows = [Sample(id=str(n), generated_answer="a", expected_answer="ab"[n % 2]) for n in range(4)]
+    evaluate(rows, metrics=["exact_match"], output=tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    for part, table in enumerate(reversed([folder.read_part("scores", part) for part in (0, 1)])):
+        folder.write_part("scores", part, table)
+    accept_changes(tmp_path / "run")
+    rewrite_json(tmp_path / "run" / "run.json", lambda info: info.update(state="scoring"))
+    with pytest.raises(RunFolderError, match="are not those of the input, in its order: parts have been exchanged"):
+        resume(tmp_path / "run")

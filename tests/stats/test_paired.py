@@ -125,6 +125,12 @@ def test_holm_equals_statsmodels(p_values):
     assert holm(p_values) == pytest.approx(expected.tolist(), abs=1e-12)
 
 
+def test_holm_worked_out_by_hand():
+    # ascending: .01 * 3, .03 * 2, .04 * 1, and none is below the one before it
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
 def test_holm_leaves_unknown_p_values_out():
     assert holm([0.01, None, 0.04]) == [0.02, None, 0.04]
 

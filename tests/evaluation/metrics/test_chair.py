@@ -56,6 +56,12 @@ def test_a_blank_answer_gets_the_worst_value():
         assert metric(sample(" ", ["a dog"])) == 1.0
 
 
+def test_a_blank_answer_counts_as_one_hallucinated_mention_of_the_corpus():
+    pair = [sample(" ", ["a dog"]), sample("a dog, a cat and a car", ["a dog and a cat"], name="2")]
+    # 1 of 1 and 1 of 3 mentions
+    assert evaluate(pair, metrics=["chair_i"])["chair_i"]["value"] == pytest.approx(2 / 4)
+
+
 def test_without_references_and_objects_it_is_unscored():
     result = score(compute_chair_i, sample("a dog"))
     assert (result.status, result.reason) == ("missing_input", "no references or metadata.objects")

@@ -48,6 +48,8 @@ def test_direction_and_range_are_those_of_the_options():
 def test_an_empty_range_is_refused():
     with pytest.raises(ConfigError, match=r"`recorded\.low` must be below `high`\. Got 1 and 0 instead\."):
         resolve("recorded").configure({"low": 1, "high": 0})
+    with pytest.raises(ConfigError, match=r"`recorded\.low` must be below `high`\. Got 1 and 1 instead\."):
+        resolve("recorded").configure({"low": 1, "high": 1})
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
