@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError
@@ -131,3 +133,17 @@ def test_rescoring_refuses_input_settings_and_unknown_columns():
         rescore(first, {"limit": 3})
     with pytest.raises(ConfigError, match="no sample has that column"):
         rescore(first, {"by": ["nosuch"]})
+
+
+def test_scores_of_images_in_another_folder_are_computed_again(tmp_path):
+    for name, red in (("dark", 7), ("bright", 200)):
+        (tmp_path / name).mkdir()
+        Image.new("RGB", (1, 1), (red, 0, 0)).save(tmp_path / name / "image.png")
+    row = {"id": "1", "image": "image.png", "references": ["a"], "generated_answer": "a"}
+    plugin = str(Path(__file__).with_name("brightness.py"))
+    settings = {"metrics": ["brightness", "rouge_l"], "image_root": str(tmp_path / "dark")}
+    first = evaluate([row], plugins=[plugin], output=tmp_path / "first", **settings)
+    assert first["brightness"]["value"] == 7
+    again = rescore(first, {"image_root": str(tmp_path / "bright")}, plugins=[plugin])
+    assert again["brightness"]["value"] == 200
+    assert again["rouge_l"]["value"] == 1
