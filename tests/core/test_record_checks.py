@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, nan
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,8 +23,14 @@ from multimodal_eval.core.records import (
 )
 from tests.run_info import run_info
 
-NUMBERS = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": "t"}
-COUNTS = {"n_scored": 3, "n_total": 5, "unscored": {"error": 2}, "reasons": [], "warnings": {"blank_answer": 5}}
+NUMBERS: dict[str, Any] = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": "t"}
+COUNTS: dict[str, Any] = {
+    "n_scored": 3,
+    "n_total": 5,
+    "unscored": {"error": 2},
+    "reasons": [],
+    "warnings": {"blank_answer": 5},
+}
 BLEU = MetricEntry(**NUMBERS, **COUNTS, direction="higher", signature="bleu|v1", parts={"1": Figure(**NUMBERS)})
 COMPOSITE_ENTRY = CompositeEntry(**NUMBERS, **COUNTS, signature="composite|v1")
 RESULTS = Results(
