@@ -207,10 +207,10 @@ class Project:
                 code, output = self.pytest("-x", *arguments)
             if code in (0, 5):  # 5: there are no such tests
                 return None
-            found = _FIRST.search(output)
-            if found is None:
+            failed = _FIRST.search(output)
+            if failed is None:
                 return "(pytest hangs)" if code == -1 else f"(pytest ends with {code})"
-            if self._passes_without(test := found[1]):
+            if self._passes_without(test := failed[1]):
                 return test
             if test in self.failing:
                 raise SystemExit(f"{test} fails without a fault and cannot be left out:\n{output[-2000:]}")

@@ -24,7 +24,7 @@ def texts(*values):
     ("names", "codes"),
     [
         ((None, None, None), None),
-        (("a", "b", None), None),  # groups of one sample are no groups
+        (("a", "b", None), None),  # groups of one sample do not count
         (("a", "b", "a"), [0, 1, 0]),
         (("a", None, "a", None), [0, 1, 0, 2]),  # each without a group is a cluster
         ((None, "b", "b"), [1, 0, 0]),

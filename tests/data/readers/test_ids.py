@@ -42,8 +42,8 @@ def index():
 
 
 def test_predictions_are_found_by_id(index):
-    found = [index.take(name) for name in ("a", "b")]
-    assert [sample.generated_answer for sample in found] == ["answer a", "answer b"]
+    samples = [index.take(name) for name in ("a", "b")]
+    assert [sample.generated_answer for sample in samples] == ["answer a", "answer b"]
     assert index.take("d") is None
     assert [sample.id for sample in index.unused()] == ["c"]
     assert len(index) == 3
