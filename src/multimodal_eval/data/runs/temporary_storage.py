@@ -57,6 +57,12 @@ class TemporaryStorage(LocalStorage):
     def refuse_links_out(self, is_ours: Callable[[str], bool]) -> None:
         """Nobody else knows the folder."""
 
+    def place(self, name: str) -> Path:
+        """The path of a name; nobody else can put a link there."""
+        return self.path / name
+
+    place_to_change = place
+
     def sync(self) -> None:
         """Write all files that are only in memory."""
         with self._lock:
