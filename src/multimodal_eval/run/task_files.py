@@ -42,7 +42,7 @@ _REFUSED = {
 }
 
 
-_PATH = re.compile(r"[/\\\\.~]")  # what a path has, and the name of a rule or a model has not
+_PATH = re.compile(r"[/\\.~]")  # what a path has, and the name of a rule or a model has not
 
 
 class TaskData(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
