@@ -24,10 +24,16 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a command printed, standard output first, and its exit status."""
+    """What a command printed, and its exit status. What a shell runs has both outputs in `stdout`, as they came."""
 
     status: int
-    output: str
+    stdout: str
+    stderr: str = ""
+
+    @property
+    def output(self) -> str:
+        """What was printed, standard output first."""
+        return stripped(self.stdout + self.stderr)
 
 
 def run(command: str, folder: Path) -> Finished:
@@ -63,7 +69,7 @@ def _in_process(arguments: list[str], folder: Path) -> Finished:
     program = patch.object(sys.modules["__main__"], "__package__", None)  # else its name is in usage texts
     with chdir(folder), program:
         done = called(*arguments)
-    return Finished(done.returncode, stripped(done.stdout + done.stderr))
+    return Finished(done.returncode, done.stdout, done.stderr)
 
 
 def _in_shell(command: str, folder: Path) -> Finished:
@@ -79,7 +85,7 @@ def _in_shell(command: str, folder: Path) -> Finished:
         timeout=SECONDS,
         check=False,
     )
-    return Finished(done.returncode, stripped(done.stdout))
+    return Finished(done.returncode, done.stdout)
 
 
 Run = Callable[[str, Path], Finished]
