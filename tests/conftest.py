@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -30,6 +32,11 @@ settings.register_profile("long", PATIENT, max_examples=5_000)
 settings.register_profile("short", settings.get_profile("default"), max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+
+# Compiled once, not by each of the workers and thousands of processes of a run, whatever PYTHONDONTWRITEBYTECODE says:
+# compiling takes half of the collection.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a script; tests interrupt commands
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -108,23 +115,38 @@ def untouched_registry() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def resource_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for those of all tests. `tmp_path` lists the folder above it for each test, which must stay short."""
+    return tmp_path_factory.mktemp("resources")
+
+
 @pytest.fixture(autouse=True)
-def own_resource_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_resource_folder(resource_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the user's caches and choice of models from the tests."""
-    # `mktemp` lists all folders that it has made before, so that thousands of tests would take minutes.
-    folder = tmp_path_factory.getbasetemp() / f"of-test-{next(_tests)}"
+    folder = resource_folders / str(next(_tests))
+    folder.mkdir()
     for variable in ("MMEVAL_HOME", "MMEVAL_STATE", "HF_HOME"):
-        (folder / variable).mkdir(parents=True)
+        (folder / variable).mkdir()
         monkeypatch.setenv(variable, str(folder / variable))
     for variable in ("HF_HUB_CACHE", "HF_ENDPOINT", "CLIP_MODEL_ID", "MMEVAL_CACHE"):
         monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture(scope="session")
-def meteor_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def meteor_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as created by `mmeval fetch`, with METEOR 1.5's data from the installed pycocoevalcap."""
     home = tmp_path_factory.mktemp("meteor")
-    write_meteor(home)
+    if not hasattr(request.config, "workerinput"):
+        write_meteor(home)
+        return home
+    built = tmp_path_factory.getbasetemp().parent / "meteor"  # by the first worker that needs it
+    if not built.exists():
+        first = built.with_name(f"meteor-{os.getpid()}")
+        write_meteor(first)
+        with suppress(OSError):  # another worker was faster
+            first.rename(built)
+    shutil.copytree(built, home, dirs_exist_ok=True)
     return home
 
 
