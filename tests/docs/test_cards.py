@@ -33,55 +33,74 @@ HEADINGS = [
 ]
 
 
-@pytest.fixture(params=list_available())
-def metric(request):
-    return resolve(request.param)
+@pytest.fixture(scope="module")
+def metrics():
+    """All metrics by name. The tests compare tables of all of them, so that a failure names every wrong card."""
+    return {name: resolve(name) for name in list_available()}
 
 
-@pytest.fixture
-def card(metric):
-    return (CARDS / f"{metric.name}.md").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def cards(metrics):
+    return {name: (CARDS / f"{name}.md").read_text(encoding="utf-8") for name in metrics}
 
 
 def fact(card, name):
     match = re.search(rf"^- \*\*{re.escape(name)}:\*\* (.+)$", card, re.MULTILINE)
-    assert match, f"the card has no line **{name}:**"
-    return match[1]
+    return match[1] if match else f"the card has no line **{name}:**"
 
 
-def test_the_card_has_the_headings(metric, card):
-    lines = card.splitlines()
-    assert lines[0].startswith("# Metric Card for ")
-    assert [line for line in lines if re.match(r"#{2,3} ", line)] == HEADINGS
+def facts(cards, name):
+    return {metric: fact(card, name) for metric, card in cards.items()}
 
 
-def test_the_range_matches_the_code(metric, card):
-    low, high = ("unbounded" if bound is None else f"{bound:g}" for bound in metric.bounds)
-    assert fact(card, "Range").startswith(f"{low} to {high}")
+def headings(card):
+    return [line for line in card.splitlines() if re.match(r"#{2,3} ", line)]
 
 
-def test_the_direction_matches_the_code(metric, card):
-    assert fact(card, "Higher is Better?") == ("Yes" if metric.direction == "higher" else "No")
+def test_the_cards_have_the_headings(cards):
+    assert [name for name, card in cards.items() if not card.startswith("# Metric Card for ")] == []
+    assert {name: headings(card) for name, card in cards.items()} == dict.fromkeys(cards, HEADINGS)
 
 
-def test_the_needs_match_the_code(metric, card):
-    assert fact(card, "Needs") == (", ".join(f"`{need}`" for need in metric.needs) or "none")
-    alternatives = [need.split("|") for need in metric.needs]
-    assert fact(card, "Reference-Based?") == ("Yes" if any("references" in need for need in alternatives) else "No")
+def test_the_ranges_match_the_code(metrics, cards):
+    bounds = {
+        name: "{} to {}".format(*("unbounded" if bound is None else f"{bound:g}" for bound in metric.bounds))
+        for name, metric in metrics.items()
+    }
+    shown = facts(cards, "Range")
+    assert {name: shown[name][: len(text)] for name, text in bounds.items()} == bounds
 
 
-def test_the_signature_matches_the_code(metric, card):
-    example = fact(card, "Signature").strip("`")
-    assert example == str(metric.signature(metric.default_state()))
+def test_the_directions_match_the_code(metrics, cards):
+    expected = {name: "Yes" if metric.direction == "higher" else "No" for name, metric in metrics.items()}
+    assert facts(cards, "Higher is Better?") == expected
 
 
-def test_the_options_are_explained(metric):
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", options_text(metric.name), re.MULTILINE)
-    assert [row[0] for row in rows] == list(metric.options)
-    for _, default, allowed, text in rows:
-        assert default
-        assert allowed != "any value"
-        assert len(text) > 10
+def test_the_needs_match_the_code(metrics, cards):
+    needs = {name: [need.split("|") for need in metric.needs] for name, metric in metrics.items()}
+    expected = {name: ", ".join(f"`{need}`" for need in metric.needs) or "none" for name, metric in metrics.items()}
+    assert facts(cards, "Needs") == expected
+    based = {name: "Yes" if any("references" in need for need in needs[name]) else "No" for name in metrics}
+    assert facts(cards, "Reference-Based?") == based
+
+
+def test_the_signatures_match_the_code(metrics, cards):
+    expected = {name: f"`{metric.signature(metric.default_state())}`" for name, metric in metrics.items()}
+    assert facts(cards, "Signature") == expected
+
+
+def test_the_options_are_explained(metrics):
+    row = re.compile(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
+    rows = {name: row.findall(options_text(name)) for name in metrics}
+    assert {name: [option for option, *_ in of_metric] for name, of_metric in rows.items()} == {
+        name: list(metric.options) for name, metric in metrics.items()
+    }
+    assert [
+        f"{name}: {option}"
+        for name, of_metric in rows.items()
+        for option, default, allowed, text in of_metric
+        if not default or allowed == "any value" or len(text) <= 10
+    ] == []
 
 
 def test_there_are_no_other_cards():
@@ -91,12 +110,12 @@ def test_there_are_no_other_cards():
 def test_the_card_of_judges():
     text = card_text(JUDGE)
     assert text == (CARDS / "judge.md").read_text(encoding="utf-8")
-    assert [line for line in text.splitlines() if re.match(r"#{2,3} ", line)] == HEADINGS
+    assert headings(text) == HEADINGS
     assert set(re.findall(r"^- `(\w+)`: ", text, re.MULTILINE)) == set(FORMS) - {"extract"}
     config = JudgeConfig(name="right", form="binary", models=[JudgeModel(model="openai:NAME")])
     signature = re.sub(r"prompt:\w+", "prompt:DIGEST", str(JudgeMetric(config).signature()))
     assert fact(text, "Signature").strip("`") == signature
 
 
-def test_the_packaged_card_is_the_one_in_the_docs(metric, card):
-    assert card_text(metric.name) == card
+def test_the_packaged_cards_are_those_in_the_docs(cards):
+    assert {name: card_text(name) for name in cards} == cards

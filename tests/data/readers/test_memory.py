@@ -112,13 +112,13 @@ UNUSUAL = [
 ]
 
 
-@pytest.mark.parametrize("unusual", UNUSUAL, ids=str)
-@pytest.mark.parametrize("place", range(3))
-def test_unusual_records_are_checked_one_by_one(unusual, place):
-    rows = [{**GOOD, "id": f"i{n}", "split": "val"} for n in range(4)]
-    rows[place] = {**rows[place], **unusual}
-    assert_same(rows)
-    assert_same(rows, most=2)  # one part may be plain and the other not
+@pytest.mark.parametrize("unusual", UNUSUAL, ids=lambda record: str(record)[:40])  # one has a million characters
+def test_unusual_records_are_checked_one_by_one(unusual):
+    for place in range(3):
+        rows = [{**GOOD, "id": f"i{n}", "split": "val"} for n in range(4)]
+        rows[place] = {**rows[place], **unusual}
+        assert_same(rows)
+        assert_same(rows, most=2)  # one part may be plain and the other not
 
 
 @pytest.mark.parametrize("rows", [[], [{}], [GOOD, GOOD], [GOOD, {**GOOD, "id": "e\u0301"}, {**GOOD, "id": "é"}]])
