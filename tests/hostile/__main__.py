@@ -18,7 +18,7 @@ from tests.hostile.runner import Tally, run_campaign
 def main() -> None:
     campaigns = all_campaigns()
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, help="how long in total; default: the cases of `pytest -m slow`")
+    parser.add_argument("--minutes", type=float, help="how long in total; default: the cases of `.ci/long hostile`")
     parser.add_argument("--cases", type=int, help="how many cases of each campaign, instead of --minutes")
     parser.add_argument("--only", action="append", metavar="NAME", choices=campaigns, help=", ".join(campaigns))
     parser.add_argument("--seed", type=int, help="the seed of the cases; default: the time")

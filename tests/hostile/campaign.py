@@ -27,6 +27,7 @@ from tempfile import gettempdir
 
 Attack = Callable[[Random, Path], str | None]
 GIGABYTE = 1 << 30
+EVERY = "MMEVAL_HOSTILE_EVERY" in os.environ  # all cases, not some; set by `.ci/long hostile`
 
 
 class FaultError(Exception):
@@ -35,7 +36,7 @@ class FaultError(Exception):
 
 @dataclass(frozen=True)
 class Campaign:
-    """An attack, how many cases the tests try, and the limits of one case."""
+    """An attack, how many cases `.ci/long hostile` tries, and the limits of one case."""
 
     name: str
     attack: Attack
@@ -54,7 +55,7 @@ CAMPAIGNS: dict[str, Campaign] = {}
 def campaign(
     name: str, *, cases: int, seconds: float = 60, memory: int | None = 2 * GIGABYTE
 ) -> Callable[[Attack], Attack]:
-    """Register an attack. `pytest -m slow` tries `cases` cases; one may use `memory` bytes and take `seconds`."""
+    """Register an attack. Tests try `cases` cases or some of them; one may use `memory` bytes and take `seconds`."""
 
     def register(attack: Attack) -> Attack:
         if name in CAMPAIGNS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.engine.base import Recipe
 from multimodal_eval.run.part import Worker
 from multimodal_eval.run.rescore import rescoring_plan
+from tests.hostile.campaign import EVERY
 from tests.hostile.foreign import Place, edited, mmeval, put, received, texts
 from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import HOST, PORT, client, compared, wav
@@ -136,7 +136,7 @@ def test_nothing_that_the_configuration_names_is_imported(made, canary, tmp_path
 @pytest.mark.slow
 def test_nothing_that_run_json_names_is_imported(made, canary, tmp_path):
     # A tenth of the places; `.ci/long hostile` tries all of them.
-    places = places_of(made)[:: 1 if "MMEVAL_HOSTILE_EVERY" in os.environ else 10]
+    places = places_of(made)[:: 1 if EVERY else 10]
     for number, place in enumerate(places):
         for turn, value in enumerate(values_for(place, canary)):
             folder = tmp_path / f"{number}-{turn}"

@@ -18,6 +18,7 @@ from multimodal_eval.report.plain_text import LONGEST, visible
 from multimodal_eval.report.viewer.app import ASSETS, create_app
 from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.evaluate import evaluate
+from tests.hostile.campaign import EVERY
 from tests.report.hostile import (
     ALL,
     PAYLOADS,
@@ -145,6 +146,7 @@ TAGS = set(
     "wbr".split()
 )
 OF_REPORTS = TAGS | {"style", "footer", "section", "article", "path", "h4", "pre", "small"}
+COMPARED = 16  # addresses that compare runs
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 
@@ -185,7 +187,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def addresses() -> list[str]:
-    """Every page of the run, every sample, and every text as a parameter."""
+    """Every page of the run, every second sample, and every text as a parameter of some pages; with EVERY, of all."""
     evil = quote(EVIL, safe="/")
     pages = ["/", f"/run/{evil}", f"/samples/{evil}", f"/sample/{evil}?row=1", f"/pairs?run=hostile&run={evil}"]
     pages += [
@@ -198,7 +200,7 @@ def addresses() -> list[str]:
     ]
     pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
     pages += ["/samples/hostile?view=gallery", f"/samples/{evil}?view=gallery&sort=meteor&min.meteor=0.1"]
-    pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))]
+    pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))[:: 1 if EVERY else -2]]
     pages += comparing(evil)
     for code in (quote(text[:400], safe="") for text in TEXTS[::5]):
         pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
@@ -207,13 +209,20 @@ def addresses() -> list[str]:
             f"/samples/hostile?view={code}",
             f"/sample/hostile?row=1&meta.{code}=x",
         ]
-    for text in (text[:400] for text in TEXTS):
-        code = quote(text, safe="")
-        pages += [f"/samples/hostile?q={code}&meta={code}&value=x"]
-        pages += [f"/run/{quote(text, safe='')}", f"/?q={quote(text)}"]
-        pages += [f"/?metric={quote(text)}&task={quote(text)}&state={quote(text)}", f"/?sort=score.{quote(text)}"]
-        pages += [f"/{route}/{quote(text, safe='')}" for route in ("histograms", "slices", "report")]
-    return pages + [compared_by(number, evil) for number in range(len(TEXTS))]
+    for number, text in enumerate(TEXTS):
+        asked = asked_by(text[:400])
+        pages += (
+            asked if EVERY else asked[number % 4 :: 4]
+        )  # the text reaches two of the eight, and each gets ten texts
+    return pages + [compared_by(number, evil) for number in range(len(TEXTS) if EVERY else COMPARED)]
+
+
+def asked_by(text: str) -> list[str]:
+    """The pages of one run and the list of runs, with the text as a name or a parameter."""
+    code, lenient = quote(text, safe=""), quote(text)
+    pages = [f"/samples/hostile?q={code}&meta={code}&value=x", f"/run/{code}", f"/?q={lenient}"]
+    pages += [f"/?metric={lenient}&task={lenient}&state={lenient}", f"/?sort=score.{lenient}"]
+    return pages + [f"/{route}/{code}" for route in ("histograms", "slices", "report")]
 
 
 def compared_by(number: int, evil: str) -> str:
@@ -224,7 +233,8 @@ def compared_by(number: int, evil: str) -> str:
     pages += [f"/pairs?{both}&min.a.{code}=0", f"/pairs?{both}&q=a&meta.{code}={code}", f"/pairs?run={code}"]
     pages += [f"/scatter?{both}&x={code}", f"/scatter/hostile?y={code}&x0={code}", f"/scatter/{code}"]
     pages += [f"/scatter/hostile?q={code}&x=meteor&x0=0", f"/compare?run={code}", f"/compare?run=hostile&run={code}"]
-    return pages[number % len(pages)]
+    assert len(pages) == COMPARED
+    return pages[number % COMPARED]
 
 
 def comparing(evil: str) -> list[str]:

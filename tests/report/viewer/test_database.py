@@ -92,7 +92,9 @@ PAIR_PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    "statement", [*STATEMENTS[:3], *(pytest.param(text, marks=pytest.mark.slow) for text in STATEMENTS[3:])]
+)
 def test_statements_in_parameters_are_values_or_errors(browser: TestClient, statement: str):
     """They never cause a server error, and a search treats them as plain text."""
     text = quote(statement, safe="")
