@@ -181,11 +181,11 @@ def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunCo
     """Score each system into a separate run folder, and compare the runs."""
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.run import execute
+    from multimodal_eval.run.start import start
 
     for system, (plan, source) in prepared.items():
         with progress_bar() as progress:
-            execute.start(plan, source, folder / system, progress=progress)
+            start(plan, source, folder / system, progress=progress)
     return compare_runs([folder / system for system in prepared], allow_partial=True)
 
 

@@ -111,16 +111,14 @@ def started(
 ) -> None:
     """Execute a plan in a new run folder, with progress. If it does not end, say how it continues."""
     from multimodal_eval.cli.progress import progress_bar
-    from multimodal_eval.run import execute
+    from multimodal_eval.run.start import start
 
     with (
         progress_bar() as progress,
         continuable(path, continuing(command, path, plan.config.plugins)),
         engine.executor(plan) as executor,
     ):
-        execute.start(
-            plan, source, path, executor, progress, overwrite=overwrite, generation=generation, imported=imported
-        )
+        start(plan, source, path, executor, progress, overwrite=overwrite, generation=generation, imported=imported)
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.start import start
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Prepared:
 
     def score(self, location: Location, progress: Progress = silent, *, overwrite: bool | None = None) -> Run:
         """Score the submission and store it in a new run folder; `overwrite` is as in RunFolder.create."""
-        execute.start(self.plan, self.source, location, progress=progress, overwrite=overwrite)
+        start(self.plan, self.source, location, progress=progress, overwrite=overwrite)
         return Run(location)
 
 

@@ -44,7 +44,7 @@ def _info_faults(info: RunInfo) -> Iterator[str]:
     for name, (low, high) in info.bounds.items():
         if not all(bound is None or isfinite(bound) for bound in (low, high)):
             yield f"the bounds of {shorten(name)} are not finite"
-    if info.state in ("scoring", "done"):  # signatures are stored with the corpus statistics
+    if info.signatures or info.finished is not None:  # they are noted together, before anything is scored
         missing = [name for name in info.metrics if name not in info.signatures]
         if missing:
             yield f"{shorten(missing[0])} has no signature"

@@ -299,6 +299,14 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "score"
         return "run" if self.metrics or self.unavailable else "generate"
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether the samples are stored with all their answers, be they those of the input or those of a model."""
+        if self.rescored_from is not None:  # they are taken before anything is scored
+            return bool(self.signatures)
+        is_asked = self.config.generation is not None
+        return bool(self.parts) and (not is_asked or (self.generation is not None and bool(self.generation.statuses)))
+
     def bounds_of(self, name: str) -> Bounds:
         """The lower and upper bound of a metric; None for no bound."""
         return self.bounds.get(name, (None, None))

@@ -66,7 +66,7 @@ def answered(location: Location) -> Answered:
     """Open a run to compare its answers. Raises RunFolderError if it does not have all of them yet."""
     folder = RunFolder(location)
     info = folder.read_info()
-    if info.state in ("reading", "generating"):
+    if not info.has_answers:
         raise RunFolderError(
             f"{folder.label} does not have all answers yet. Continue it first with: {resuming(folder, info)}"
         )

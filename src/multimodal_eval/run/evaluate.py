@@ -21,7 +21,6 @@ from multimodal_eval.data.runs.progress_file import is_recorded, remove_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import ConfigSource
 from multimodal_eval.run.consent import (
     missing_plugins_explained,
@@ -36,8 +35,8 @@ from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
-from multimodal_eval.run.repair import asks_again, judges_again
 from multimodal_eval.run.rescore import continue_carrying
+from multimodal_eval.run.start import continue_run, start
 from multimodal_eval.run.task_files import with_task
 
 __all__ = ["continue_in", "evaluate", "resume", "resumed_plan"]
@@ -93,7 +92,7 @@ def evaluate(
     generation = generation_of(plan, model)
     path, scratch = place(output, chosen)
     with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        folder = execute.start(
+        folder = start(
             plan,
             source,
             path,
@@ -141,12 +140,12 @@ def resume(
     folder = RunFolder(location)
     info = folder.read_info()
     folder.refuse_links_out()
-    if info.state == "done" and not any(faults(folder)):
+    if info.finished is not None and not any(faults(folder)):
         refuse_unscored(folder, info, folder.read_results(), allow_empty=allow_empty)
         if is_recorded(folder):  # a process that was killed at its very end leaves its progress
             remove_progress(folder)
         return Run(location)
-    if info.state in ("scoring", "done") and judges_again(folder, info):  # damaged verdicts: before they are removed
+    if info.signatures and judges_again(folder, info):  # damaged verdicts: before they are removed
         _refuse_foreign_judges(folder, info)
     plan = resumed_plan(location, plugins, media_roots)
     old = None if info.rescored_from is None else Run(info.rescored_from)
@@ -161,7 +160,6 @@ def resume(
         plan = _with_judging(folder, plan, judge, judging)
         with chosen.executor(plan) as executor, shown(progress) as report:
             if old is not None:
-                folder.clear_temporary()
                 continue_carrying(old, plan, folder, executor, report, accept_open=accept_open)
             else:
                 continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
@@ -210,8 +208,33 @@ def continue_in(
         rewrite(folder, info, _with_settings(info, settings))
     elif changes:
         raise ConfigError(f"{folder.label} has all its answers: {', '.join(changes)} would change nothing")
-    source = partial(opened_again, info.source, plan)
-    execute.continue_run(plan, source, folder, executor, progress, accept_open=accept_open, generation=generation)
+    refused = foreign_judges(folder, info, plan.config)
+    continue_run(
+        plan,
+        partial(opened_again, info.source, plan),
+        folder,
+        executor,
+        progress,
+        accept_open=accept_open,
+        generation=generation,
+        refused=refused,
+    )
+
+
+def asks_again(folder: RunFolder, info: RunInfo) -> bool:
+    """Whether a model must answer samples of a run: those without an answer, or with a damaged one."""
+    if info.rescored_from is not None:  # its answers were copied
+        return False
+    return not info.has_answers or any(fault.name.startswith("answers/") for fault in faults(folder))
+
+
+def judges_again(folder: RunFolder, info: RunInfo) -> bool:
+    """Whether judges must be asked to continue a run: it has questions without a verdict, or a damaged one."""
+    if not info.config.judges:
+        return False
+    return not info.signatures or any(
+        fault.name.startswith("verdicts/") and fault.name.endswith(".parquet") for fault in faults(folder)
+    )
 
 
 def _with_settings(info: RunInfo, settings: GenerationConfig) -> RunInfo:
@@ -236,7 +259,7 @@ def resumed_plan(
     stored = () if info.rescored_from is None else Run(info.rescored_from).info.signatures
     if config.generation is not None and not (info.metrics or info.unavailable):
         return generating_plan(config)
-    if info.state in ("scoring", "done") and not config.metrics:  # without those that the samples do not allow
+    if info.signatures and not config.metrics:  # without those that the samples do not allow
         names = [name for name in metric_names(config) if name in {*info.metrics, *info.unavailable}]
         config = msgspec.structs.replace(config, metrics=names)
     with missing_plugins_explained(folder, info):

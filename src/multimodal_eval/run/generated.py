@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
 from multimodal_eval.run.consent import refuse_media
 from multimodal_eval.run.description import described_metrics
@@ -32,12 +32,11 @@ from multimodal_eval.run.generation.answer_parts import resuming
 from multimodal_eval.run.generation.model import Model, generation_of, label_of, settled
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
-from multimodal_eval.run.opening import Data, place, planned, removed_on_failure
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.progress_display import shown
-from multimodal_eval.run.recorded_progress import recorded
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
+from multimodal_eval.run.start import continue_run, start
 from multimodal_eval.run.task_files import with_task
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class GeneratedRun(HasHtml):
     def __init__(self, location: Location | RunFolder, scratch: Path | None = None) -> None:
         self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
         self.info: RunInfo = self.folder.read_info()
-        if self.info.state != "generated":
+        if self.info.generation is None or not self.info.has_answers or self.info.judging or self.info.signatures:
             raise RunFolderError(_not_generated(self.folder, self.info))
         self._scratch = scratch
         self._removed = None if scratch is None else weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
@@ -122,7 +121,7 @@ def generate(
     plan, source = planned(configured, data, None, scores=False)
     path, scratch = place(output, Engine())
     with removed_on_failure(scratch), shown(progress) as report:
-        folder = execute.start(
+        folder = start(
             plan,
             source,
             path,
@@ -146,7 +145,7 @@ def continue_generation(
     """Ask for the answers that an interrupted `generate` lacks; the arguments are those of `resume`."""
     folder = RunFolder(location)
     info = folder.read_info()
-    if info.state != "generated" or any(faults(folder)):
+    if not info.has_answers or any(faults(folder)):
         plan = resumed_plan(location, media_roots=media_roots)
         if plan.names:
             raise RunFolderError(f"{folder.label} also computes scores. Continue it with: {resuming(folder, info)}")
@@ -176,8 +175,6 @@ def score_generated(
     plan = scoring_plan(folder, overlaid(config, **settings), plugins, media_roots, judging)
     chosen = Engine.of(engine, workers)
     with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
-        folder.clear_temporary()
-        worker = Worker(plan, folder)
         stored = folder.read_info()
         info = msgspec.structs.replace(
             stored,
@@ -188,11 +185,11 @@ def score_generated(
             plugins=plugin_digests(plan.config.plugins),
             **described_metrics(plan),
         )
-        refuse_missing_fields(execute.planned_for(worker, info), folder, info)
+        refuse_missing_fields(plan, folder, info)
         rewrite(folder, stored, info)
         refused = foreign_judges(folder, stored, plan.config) - plan.chosen
-        with recorded(folder, report) as recording:
-            execute.score_answers(worker, info, executor, recording, refused)
+        source = partial(opened_again, info.source, plan)
+        continue_run(plan, source, folder, executor, report, refused=refused)
     return Run(folder)
 
 
@@ -217,8 +214,8 @@ def scoring_plan(
 
 def _not_generated(folder: RunFolder, info: RunInfo) -> str:
     label = folder.label
-    if info.state == "generating":
+    if not info.has_answers:
         return f"{label} has samples without an answer. Continue with: {resuming(folder, info)}"
-    if info.state == "done":
+    if info.finished is not None:
         return f"{label} is scored already. For other metrics: mmeval rescore {label} --config FILE"
     return f"{label} is not finished. Continue with: {resuming(folder, info)}"

@@ -22,11 +22,11 @@ from multimodal_eval.data.readers.files import DataFile, file_set
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.opening import place, planned, removed_on_failure
 from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.start import start
 
 __all__ = ["Imported", "Logs", "OwnMean", "import_log", "own_means", "read_logs"]
 
@@ -209,7 +209,7 @@ def import_log(
     plan, source = planned(overlaid(None, **{**logs.settings, **settings, "format": format}), path, None)
     location, scratch = place(output, chosen)
     with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        folder = execute.start(
+        folder = start(
             plan,
             source,
             location,

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from shlex import quote
 
 from multimodal_eval.core.errors import OpenSamplesError
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run.part import OpenPart, Worker
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.runner import RunContext
 
 UNSCORED = "UNSCORED"  # the code of a sample without a required score
 
 
-def refuse_open(worker: Worker, left: Sequence[OpenPart]) -> None:
+@dataclass(frozen=True)
+class OpenPart:
+    """A part that was not committed, because some of its samples have no result yet."""
+
+    samples: int
+    reason: str
+
+
+def refuse_open(run: RunContext, left: Sequence[OpenPart]) -> None:
     """Refuse to finish a run with open samples, whose failures say nothing about the samples themselves."""
     if left:
         count = sum(part.samples for part in left)
-        plugins = "".join(f" --plugin {quote(plugin)}" for plugin in worker.plan.config.plugins)
+        plugins = "".join(f" --plugin {quote(plugin)}" for plugin in run.plan.config.plugins)
         raise OpenSamplesError(
             f"samples without a result so far: {count:,} ({left[0].reason}). All other scores are kept. "
-            f"Score only these samples again with: mmeval score --resume {worker.folder.label}{plugins}; "
+            f"Score only these samples again with: mmeval score --resume {run.folder.label}{plugins}; "
             "with --accept-open, those that fail again are stored as errors"
         )
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run.engine.base import Crashed, Executor
-from multimodal_eval.run.part import OpenPart, Worker
-from multimodal_eval.run.suspects import Suspect
+from multimodal_eval.run.engine.base import Crashed
+from multimodal_eval.run.incomplete import OpenPart
+from multimodal_eval.run.runner import RunContext
+
+if TYPE_CHECKING:
+    from multimodal_eval.run.steps.score import Score
 
 _WORKING = "working"  # a file that exists while metrics work, and stays if their process dies
 MAX_CRASHING = 20  # samples per part: with more, the samples are unlikely to be the cause
@@ -21,10 +26,9 @@ def has_died(folder: RunFolder) -> bool:
 
 
 @contextmanager
-def noting_death(worker: Worker) -> Iterator[None]:
+def noting_death(run: RunContext) -> Iterator[None]:
     """If this process dies meanwhile, leave a mark in the run folder. Any other end removes it."""
-    folder = worker.folder
-    worker.isolates = worker.isolates or has_died(folder)
+    folder = run.folder
     if folder.is_kept:
         folder.write_pieces(_WORKING, [b""], is_temporary=True)
     try:
@@ -34,10 +38,10 @@ def noting_death(worker: Worker) -> Iterator[None]:
             folder.remove_pieces(_WORKING)
 
 
-def score_without_crashes(executor: Executor, worker: Worker, part: int, size: int) -> OpenPart | None:
+def score_without_crashes(step: Score, part: int, size: int) -> OpenPart | None:
     """Score a part that crashed its process, without the samples that cause the crash."""
-    worker.exclude(part, crashing_rows(executor, worker, part, size))
-    (result,) = executor.map(worker, "score_again", [part])
+    step.exclude(part, crashing_rows(step, part, size))
+    (result,) = step.run.engine.map(step, step.phase("part", [part], is_apart=True))
     if isinstance(result, Crashed):
         raise RunFolderError(
             f"part {part} cannot be scored: {result.reason}, but no single sample of it causes the crash. "
@@ -46,13 +50,13 @@ def score_without_crashes(executor: Executor, worker: Worker, part: int, size: i
     return result if isinstance(result, OpenPart) else None
 
 
-def crashing_rows(executor: Executor, worker: Worker, part: int, size: int) -> dict[str, list[int]]:
+def crashing_rows(step: Score, part: int, size: int) -> dict[str, list[int]]:
     """The rows of a part, from 0, that crash a process on their own, by metric."""
     crashing: dict[str, list[int]] = {}
-    suspects = [Suspect(part, metric.name, 0, size) for metric in worker.fresh]
+    suspects = [Suspect(part, metric.name, 0, size) for metric in step.fresh]
     while suspects:
         halves = [half for suspect in suspects for half in suspect.halves]
-        results = executor.map(worker, "probe", halves)
+        results = step.run.engine.map(step, step.phase("probe", halves, is_apart=True))
         crashed = [half for half, result in zip(halves, results, strict=True) if isinstance(result, Crashed)]
         for single in (half for half in crashed if half.is_single):
             crashing.setdefault(single.metric, []).append(single.start)
@@ -69,3 +73,24 @@ def _refuse_too_many(part: int, metrics: list[str], crashing: dict[str, list[int
         f"part {part}: over {MAX_CRASHING} samples crash the process that scores them with {names}. "
         "Leave it out, or fix it: with a declared version the run can be resumed, otherwise start a new run"
     )
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A range of samples of a part that may crash a metric."""
+
+    part: int
+    metric: str
+    start: int
+    stop: int
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the range has one sample."""
+        return self.stop - self.start == 1
+
+    @property
+    def halves(self) -> list[Suspect]:
+        """The two halves, or the range itself if it has one sample."""
+        middle = (self.start + self.stop) // 2
+        return [self] if self.is_single else [replace(self, stop=middle), replace(self, start=middle)]

@@ -16,7 +16,6 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.data.runs.grants import granted
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run import execute
 from multimodal_eval.run.comparisons import (
     Answered,
     ComparisonInput,
@@ -34,6 +33,7 @@ from multimodal_eval.run.judging.settings import Judge, JudgeSettings, changed, 
 from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan
 from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.start import start
 
 __all__ = [
     "JudgedPairs",
@@ -103,7 +103,7 @@ def started(
     engine = Engine()
     path, scratch = place(output, engine)
     with removed_on_failure(scratch), engine.executor(pairs.plan) as executor, shown(progress) as report:
-        folder = execute.start(
+        folder = start(
             pairs.plan, pairs.source, path, executor, report, is_durable=scratch is None, overwrite=overwrite
         )
     return Run(folder.reopened(), scratch)

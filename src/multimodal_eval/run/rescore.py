@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,10 +18,9 @@ from multimodal_eval.data.labels.human import STORED, HumanLabel, store_labels, 
 from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests
 from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import RunFolder, state_name
-from multimodal_eval.data.runs.storage import Location, take_file
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.media.policy import policy_of
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import ConfigSource, load_config, merged_judges, overlaid
 from multimodal_eval.run.consent import (
     kept_settings,
@@ -36,13 +34,12 @@ from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.judging.files import with_judges
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
-from multimodal_eval.run.opening import opened_again, place, removed_on_failure
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
-from multimodal_eval.run.recorded_progress import recorded
-from multimodal_eval.run.repair import repair
+from multimodal_eval.run.runner import RunContext, execute_again, execute_new
 from multimodal_eval.run.signatures import stored_signature
+from multimodal_eval.run.states import States
 
 __all__ = ["carry_over", "continue_carrying", "refuse_columns", "rescore", "rescoring_plan"]
 
@@ -54,7 +51,6 @@ class Stored(Protocol):
     info: RunInfo
 
 
-_CARRIED = ("samples/", "answers/", "exchanges/part-")
 _INPUT_SETTINGS = (
     *("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb", "format"),
 )
@@ -174,47 +170,49 @@ def carry_over(
         raise RunFolderError(
             f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
         )
-    with (
-        RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder,
-        execute.discarded_if_refused(folder),
-    ):
+    reusable = frozenset(_reusable(old, plan))
+    _refuse_first(old, plan, reusable)
+    with RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder:
         remember(folder, info)
         if STORED in plan.config.human.values():
             store_labels(folder, stored_labels(old.folder) if labels is None else labels)
-        continue_carrying(old, plan, folder, executor, progress)
+        execute_new(_context(old, plan, folder, reusable, executor, progress))
     return folder
 
 
 def continue_carrying(
     old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool = False
 ) -> None:
-    """Continue a run that reuses scores of another, from the state of its folder."""
-    with recorded(folder, progress) as report:
-        _continue_carrying(old, plan, folder, executor, report, accept_open=accept_open)
-
-
-def _continue_carrying(
-    old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool
-) -> None:
-    reusable = _reusable(old, plan)
-    info, worker = folder.read_info(), Worker(plan, folder, old.folder, frozenset(reusable), accept_open)
-    if info.state in ("judging", "scoring", "done"):  # scored parts are kept if something is refused
-        info = repair(worker, info, partial(opened_again, info.source, plan), executor, progress)
-    if info.state in ("reading", "judging"):
+    """Make what a run lacks that reuses scores of another."""
+    reusable = frozenset(_reusable(old, plan))
+    run = _context(old, plan, folder, reusable, executor, progress)
+    run.accept_open = accept_open
+    if run.info.signatures:  # all else was allowed when scoring began
         _refuse_unavailable(plan, reusable)
-        if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
-            refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
-        refuse_columns(old, plan)
-        _take_files(old, plan, folder, reusable)
-        refused = foreign_judges(old.folder, old.info, plan.config) | foreign_judges(folder, info, plan.config)
-        info = execute.judge_and_fit(worker, info, executor, progress, refused - plan.chosen)
     else:
-        execute.refuse_changed(worker, info)
-        _refuse_unavailable(plan, reusable)
-    execute.finish(worker, info, executor, progress)
+        _refuse_first(old, plan, reusable)
+    execute_again(run)
 
 
-def _refuse_unavailable(plan: Plan, reusable: set[str]) -> None:
+def _context(
+    old: Run, plan: Plan, folder: RunFolder, reusable: frozenset[str], executor: Executor, progress: Progress
+) -> RunContext:
+    run = RunContext(plan, folder, old.folder, reusable, engine=executor, progress=progress)
+    run.reused_verdicts = _same_questions(old, plan)
+    refused = foreign_judges(old.folder, old.info, plan.config) | foreign_judges(folder, run.info, plan.config)
+    run.refused = refused - plan.chosen
+    return run
+
+
+def _refuse_first(old: Run, plan: Plan, reusable: Collection[str]) -> None:
+    """Refuse what can be refused before any file is taken."""
+    _refuse_unavailable(plan, reusable)
+    if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
+        refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
+    refuse_columns(old, plan)
+
+
+def _refuse_unavailable(plan: Plan, reusable: Collection[str]) -> None:
     """Refuse unavailable metrics, except those whose scores are reused."""
     for metric in plan.metrics:
         reason = None if metric.name in reusable else metric.unavailable()
@@ -234,18 +232,6 @@ def refuse_columns(old: Stored, plan: Plan) -> None:
     columns.check_columns(known)
 
 
-def _take_files(old: Run, plan: Plan, folder: RunFolder, reusable: set[str]) -> None:
-    from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
-
-    kinds = [kind(name) for name in _same_questions(old, plan) for kind in (verdicts_kind, exchanges_kind)]
-    carried = (*_CARRIED, *(f"{kind}.part-" for kind in kinds))
-    files = [name for name in old.folder.checksums.data_files() if name.startswith(carried)]
-    files += [state_name(metric) for metric in reusable if old.folder.has_state(metric)]
-    for name in files:
-        folder.checksums.copied(name, old.folder.checksums)
-        take_file(old.folder.storage, folder.storage, name)
-
-
 def _same_questions(old: Run, plan: Plan) -> list[str]:
     """The metrics whose questions the judges have answered in the old run, about the same samples."""
     if not plan.judges or plan.config.patterns != old.info.config.patterns:  # patterns tell which answers are failures
@@ -256,7 +242,7 @@ def _same_questions(old: Run, plan: Plan) -> list[str]:
 
 def _reusable(old: Run, plan: Plan) -> set[str]:
     """The metrics whose scores would not change: the same settings, corpus and images."""
-    before = Worker(plan, old.folder)
+    before = States(plan, old.folder)
     stored, was = old.info.signatures, old.info.config
     allowed = granted(old.folder, old.info, plan.config.media_roots)
     same_media = policy_of(plan.config) in (policy_of(was), policy_of(allowed))
@@ -265,5 +251,5 @@ def _reusable(old: Run, plan: Plan) -> set[str]:
         metric.name
         for metric in plan.metrics
         if (same_media or not opens_media(metric))
-        and stored.get(metric.name) == stored_signature(metric, before.state(metric), unweighted)
+        and stored.get(metric.name) == stored_signature(metric, before.of(metric), unweighted)
     }

@@ -14,13 +14,13 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.records import COMPOSITE, JsonObject, StoredSignature
 from multimodal_eval.evaluation.composite_score import composite_signature
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.states import States
 
 
-def signatures(worker: Worker) -> dict[str, StoredSignature]:
+def signatures(plan: Plan, states: States) -> dict[str, StoredSignature]:
     """The signatures of all metrics and of the composite."""
-    plan = worker.plan
-    by_name = {metric.name: stored_signature(metric, worker.state(metric), plan.config) for metric in plan.metrics}
+    by_name = {metric.name: stored_signature(metric, states.of(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
         settings = {**strata_settings(plan.config.strata), **task_settings(plan.config)}
         signature = composite_signature(plan.task).extended(**settings)

@@ -21,7 +21,7 @@ from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.results import recomputed
+from multimodal_eval.run.steps.aggregate import recomputed
 
 __all__ = ["Verification", "verify_run"]
 
@@ -60,7 +60,7 @@ def verify_run(location: Location, *, deep: bool = False) -> Verification:
         notes.append("it is from a version without checksums")
     if deep and damaged:
         notes.append("the results are not recomputed, because files are damaged")
-    elif deep and info.state != "done":
+    elif deep and info.finished is None:
         notes.append("it is not finished and has no results yet")
     elif deep:
         damaged += _deep_faults(folder, info, notes)

@@ -31,11 +31,11 @@ from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.media.files import read_file
 from multimodal_eval.media.policy import policy_of
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.generation.model import Model, generation_of, with_model
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan, generating_plan
+from multimodal_eval.run.start import continue_run, start
 
 __all__ = ["ANSWERS", "MediaRules", "generate_dialogues"]
 
@@ -86,7 +86,7 @@ def generate_dialogues(
     folder = RunFolder(target / ANSWERS)
     source = DialogueInput(samples_of_turns(turns), [path])
     if overwrite or not folder.storage.exists("run.json"):
-        execute.start(plan, source, folder.location, progress=progress, overwrite=overwrite or None, generation=step)
+        start(plan, source, folder.location, progress=progress, overwrite=overwrite or None, generation=step)
         is_new = True
     else:
         is_new = _continued(folder, plan, source, step, progress, accept_open=accept_open)
@@ -174,12 +174,12 @@ def _continued(
     with folder.locked():
         info = folder.read_info()
         _refuse_changed(folder, info, source, step)
-        if info.state == "generated":
+        if info.has_answers:
             return False
         if info.generation is not None:  # the endpoint may have another address now
             described = msgspec.structs.replace(info.generation, base_url=step.config.base_url)
             rewrite(folder, info, msgspec.structs.replace(info, config=plan.config, generation=described))
-        execute.continue_run(plan, lambda: source, folder, progress=progress, accept_open=accept_open, generation=step)
+        continue_run(plan, lambda: source, folder, progress=progress, accept_open=accept_open, generation=step)
     return True
 
 

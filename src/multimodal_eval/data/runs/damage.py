@@ -42,7 +42,7 @@ def faults(folder: RunFolder) -> Iterator[Fault]:
         yield Fault("run.json", error.problem)
         return
     for name in (RESULTS, "lint.json", "classification.json", "judges.json", "human.json", MANIFEST, EXCHANGES):
-        yield from _fault_of(folder, name, is_needed=name == RESULTS and info.state == "done")
+        yield from _fault_of(folder, name, is_needed=name == RESULTS and info.finished is not None)
     yield from _faults_of_data(folder, info)
 
 
@@ -66,16 +66,16 @@ def _faults_of_data(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
         manifest = folder.checksums.manifest()
     except RunFolderError:  # reported above: without it, nothing can be compared
         return
-    parts = range(len(info.parts) if info.state != "reading" else 0)
-    names = {*folder.checksums.data_files(), *(part_name("samples", part) for part in parts)}
-    if info.state == "done":
-        names.update(part_name("scores", part) for part in parts)
-    kinds: tuple[Kind, ...] = ("answers", "exchanges")
-    if info.generation is not None and info.state in ("generated", "judging", "scoring", "done"):
-        names.update(part_name(kind, part) for part in parts for kind in kinds)
-    if info.state in ("scoring", "done"):
-        kinds = tuple(f"{kind}/{metric}" for metric in info.judging for kind in ("verdicts", "exchanges"))
-        names.update(part_name(kind, part) for part in parts for kind in kinds)
+    kinds: list[Kind] = []  # that are complete
+    if info.has_answers:
+        kinds += ["samples", *(("answers", "exchanges") if info.generation is not None else ())]
+    elif info.rescored_from is None:
+        kinds.append("samples")
+    if info.finished is not None:
+        kinds.append("scores")
+    if info.signatures:
+        kinds += [f"{kind}/{metric}" for metric in info.judging for kind in ("verdicts", "exchanges")]
+    names = {*folder.checksums.data_files(), *(part_name(kind, n) for kind in kinds for n in range(len(info.parts)))}
     for name in sorted(names if manifest is None else {*names, *manifest.files}):
         try:
             folder.checksums.check(name)

@@ -60,7 +60,7 @@ def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: 
     """
     if is_own(folder, info):
         return
-    if info.state in ("reading", "generating"):
+    if not info.has_answers:
         refuse_asking(folder, info)
     allowed = [Path(root).resolve() for root in roots]
     if isinstance(folder.storage, LocalStorage):
@@ -107,9 +107,9 @@ def refuse_judging(folder: RunFolder, judges: Mapping[str, JudgeConfig]) -> None
 
 def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
     """The files and folders that a run would read, with the setting that names them."""
-    if info.rescored_from is not None and info.state != "done":
+    if info.rescored_from is not None and info.finished is None:
         yield "the run that it was rescored from", info.rescored_from
-    if info.state == "reading" and info.source is not None and info.rescored_from is None:
+    if not info.parts and info.source is not None and info.rescored_from is None:
         yield "its data", info.source.data
         if info.source.predictions is not None:
             yield "its predictions", info.source.predictions

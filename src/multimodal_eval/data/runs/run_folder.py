@@ -43,6 +43,8 @@ class RunFolder:
         self.storage = storage_at(location, is_durable=is_durable)
         self.is_kept = is_durable  # a temporary folder is removed with its run
         self._was_there = False
+        # Called with the name of a part that is about to get another content than it had before.
+        self.before_change: Callable[[str], None] | None = None
         self._single: dict[Kind, Any] = {}  # the only part, if this object has written it: it need not be read again
         self.checksums = Checksums(self.storage)
         if isinstance(self.storage, TemporaryStorage):  # weak: large tables are freed at once
@@ -303,7 +305,10 @@ class RunFolder:
     def _write_table(self, name: str, table: Any, path: Path) -> None:
         """Write a part. Its checksum is noted before the file gets its name."""
         content = to_parquet(table)
-        self.checksums.note(name, sha256(content))
+        digest = sha256(content)
+        if self.before_change is not None and self.checksums.known(name) not in (None, digest):
+            self.before_change(name)
+        self.checksums.note(name, digest)
         path.write_bytes(content)
 
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:

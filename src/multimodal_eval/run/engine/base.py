@@ -1,6 +1,6 @@
 """The common base of all engines: executors that process the parts of a run, and their choice by name.
 
-An executor has one method, which maps a method of a worker over many items, in order. Scores do not depend on the
+An executor has one method, which maps a method of a step over many items, in order. Scores do not depend on the
 engine: a run that was started with one may be continued with another.
 """
 
@@ -11,31 +11,44 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.core.metric import Metric, Placement
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import load_config
 from multimodal_eval.run.plan import Plan, make_plan
 
 if TYPE_CHECKING:
-    from multimodal_eval.run.part import Worker
+    from multimodal_eval.run.runner import Step
 
-BeforeScoring = Literal["count", "read", "join", "check", "keys", "shared", "fit", "fit_moved", "merge"]
-Work = BeforeScoring | Literal["score", "probe", "score_again"]
-IN_OTHER_PROCESSES: tuple[Work, ...] = ("probe", "score_again")  # used only after a process has crashed
-BEFORE_SCORING: tuple[Work, ...] = get_args(BeforeScoring)
-AHEAD = 2  # parts per worker that are in progress or queued: enough to keep all workers busy
-READING_AHEAD = 16  # the same for splits, whose results are small: a checksum of a large file delays no others
+AHEAD = 2  # items per worker that are in progress or queued: enough to keep all workers busy
+THREADS = 4  # per process: a quarter of the work of native metrics is in Python, which runs one thread at a time
+BUNDLE = AHEAD * THREADS  # maximum number of items per task of a process with threads
 Item = TypeVar("Item")
 Future = TypeVar("Future")
 
 
-def ahead_of(work: Work) -> int:
-    """The number of items per worker that are in progress or queued."""
-    return READING_AHEAD if work in ("count", "read", "join") else AHEAD
+@dataclass(frozen=True)
+class Phase:
+    """Work of a step on many items: the name of its method, and where and how the items are processed."""
+
+    work: str
+    items: Sequence[Any]
+    placement: Placement = "thread"
+    ahead: int = AHEAD  # items per worker that are in progress or queued
+    bundles_from: float = BUNDLE  # the number of items from which threads in several processes are faster than in one
+    attempts: int = 4  # on a cluster, before an item counts as crashed
+    apart: Literal["never", "after a death", "always"] = "after a death"  # whether in child processes on this machine
+
+
+def placement_of(metrics: Iterable[Metric]) -> Placement:
+    """Where metrics work: with a model, in Python processes, or in threads."""
+    placements = {metric.placement for metric in metrics}
+    order: tuple[Placement, ...] = ("model", "process", "thread")
+    return next((placement for placement in order if placement in placements), "thread")
 
 
 class Executor(Protocol):
@@ -45,8 +58,8 @@ class Executor(Protocol):
     def workers(self) -> int | None:
         """The number of items processed at the same time; None if it depends on a cluster."""
 
-    def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
-        """`worker.work(item)` for every item, results in the order of the items.
+    def map(self, step: Step, phase: Phase) -> Iterator[Any]:
+        """`step.work(item)` for every item, results in the order of the items.
 
         An item that crashes its process on every attempt gives a `Crashed`.
         """
@@ -70,9 +83,9 @@ class Inline:
 
     workers = 1
 
-    def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
-        """`worker.work(item)` for every item."""
-        return map(getattr(worker, work), items)
+    def map(self, step: Step, phase: Phase) -> Iterator[Any]:
+        """`step.work(item)` for every item."""
+        return map(getattr(step, phase.work), phase.items)
 
 
 def in_order(
@@ -89,9 +102,10 @@ def in_order(
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A small description of a worker, from which another process opens the metrics and their states once."""
+class Job:
+    """A small description of a step, from which another process opens the metrics and their states once."""
 
+    step: type[Step]
     folder: str  # address of the run folder
     config: bytes
     earlier: str | None
@@ -99,28 +113,29 @@ class Recipe:
     accept_open: bool
 
     @classmethod
-    def of(cls, worker: Worker) -> Recipe:
-        """The recipe of a worker in this process."""
-        earlier = None if worker.earlier is None else worker.earlier.address
-        config = msgspec.json.encode(msgspec.to_builtins(worker.plan.expanded_config))
-        return cls(worker.folder.address, config, earlier, worker.reusable, worker.accept_open)
+    def of(cls, step: Step) -> Job:
+        """The job of a step in this process."""
+        run = step.run
+        earlier = None if run.earlier is None else run.earlier.address
+        config = msgspec.json.encode(msgspec.to_builtins(run.plan.expanded_config))
+        return cls(type(step), run.folder.address, config, earlier, run.reusable, run.accept_open)
 
-    def worker(self) -> Worker:
-        """The worker; the last one is cached."""
-        return _worker(self)
+    def here(self) -> Step:
+        """The step in this process; the last one is cached."""
+        return _step(self)
 
-    def opened(self) -> Worker:
-        """A new worker."""
-        from multimodal_eval.run.part import Worker
+    def opened(self) -> Step:
+        """A new step."""
+        from multimodal_eval.run.runner import RunContext
 
         plan = make_plan(load_config(msgspec.json.decode(self.config)), stored=self.reusable)
         earlier = None if self.earlier is None else RunFolder(self.earlier)
-        return Worker(plan, RunFolder(self.folder), earlier, self.reusable, self.accept_open)
+        return self.step(RunContext(plan, RunFolder(self.folder), earlier, self.reusable, self.accept_open))
 
 
 @lru_cache(maxsize=1)
-def _worker(recipe: Recipe) -> Worker:
-    return recipe.opened()
+def _step(job: Job) -> Step:
+    return job.opened()
 
 
 EngineName = Literal["local", "ray"]

@@ -1,6 +1,6 @@
 """The engine for a Ray cluster: tasks for work that needs only a core, actors that load a model once and keep it.
 
-Only the recipe of a worker is sent to other machines; samples, corpus statistics and scores are in the run folder,
+Only the job of a step is sent to other machines; samples, corpus statistics and scores are in the run folder,
 which every machine can access. Ray restarts crashed processes, and each of them does one thing at a time, so a crash
 affects nothing else.
 """
@@ -12,25 +12,24 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from multimodal_eval.core.errors import ClusterError, MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
 from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
-from multimodal_eval.run.engine.base import AHEAD, BEFORE_SCORING, Crashed, Recipe, Work, ahead_of, in_order
-from multimodal_eval.run.part import Worker
-from multimodal_eval.run.signatures import stored_signature
+from multimodal_eval.run.engine.base import AHEAD, Crashed, Job, Phase, in_order
 
-# A part that cannot be scored is bisected and scored again; a failure to read or to gather statistics ends the run.
-RETRIES: dict[Work, int] = {**dict.fromkeys(BEFORE_SCORING, 3), "score": 1, "probe": 1, "score_again": 1}
+if TYPE_CHECKING:
+    from multimodal_eval.run.runner import Step
+
 ANNOUNCED = 3  # parts of an actor after the current one
 OBJECT_STORE = 100_000_000  # bytes: only small objects are sent
 LONGEST_FOLDER = 20  # characters, out of 107 for the path of a socket
@@ -72,7 +71,7 @@ class RayExecutor:
         self._session = _Session(uuid4().hex, str(Path.cwd()))
         self._connected = False
         self._scratch: Path | None = None  # of a private cluster
-        self._actors: dict[Recipe, list[Any]] = {}
+        self._actors: dict[Job, list[Any]] = {}
         self._vital: dict[str, tuple[str, int]] = {}  # what the run cannot do without, and its address
 
     def __enter__(self) -> RayExecutor:
@@ -91,41 +90,40 @@ class RayExecutor:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
 
-    def map(self, worker: Worker, work: Work, items: Sequence[Any]) -> Iterator[Any]:
-        """`worker.work(item)` for every item, results in the order of the items.
+    def map(self, step: Step, phase: Phase) -> Iterator[Any]:
+        """`step.work(item)` for every item, results in the order of the items.
 
         After an error, the few items in progress are not cancelled: that may crash the driver (Ray 2.60).
         """
-        if not worker.folder.is_shared:
-            raise RunFolderError(
-                f"{worker.folder.label} is in this process's memory, and Ray workers cannot write to it"
-            )
+        folder, items = step.run.folder, phase.items
+        if not folder.is_shared:
+            raise RunFolderError(f"{folder.label} is in this process's memory, and Ray workers cannot write to it")
         self._connect()
         self._refuse_dead()
-        recipe = Recipe.of(worker)
-        if worker.placement(work) == "model":
-            actors = self._actors_of(recipe)
+        job, work = Job.of(step), phase.work
+        if phase.placement == "model":
+            actors = self._actors_of(job, phase)
             window = AHEAD * len(actors)
 
             def submit(place: int) -> Any:
                 turn = range(place, min(len(items), place + (1 + ANNOUNCED) * len(actors)), len(actors))
                 parts = [items[number] for number in turn]  # this one, and those that the actor gets next
-                return actors[place % len(actors)].work.remote(self._session, recipe, work, *parts)
+                return actors[place % len(actors)].work.remote(self._session, job, work, *parts)
         else:
             self._actors.clear()  # free their resources
-            task = self._ray.remote(_work).options(num_cpus=1, max_retries=RETRIES[work])
-            window = self._window(work)
+            task = self._ray.remote(_work).options(num_cpus=1, max_retries=phase.attempts - 1)
+            window = self._window(phase)
 
             def submit(place: int) -> Any:
-                return task.remote(self._session, recipe, work, items[place])
+                return task.remote(self._session, job, work, items[place])
 
         def submitted(place: int) -> Any:
             with self._cluster_errors():
                 return submit(place)
 
-        return in_order(submitted, lambda _, reference: self._result(work, reference), range(len(items)), window)
+        return in_order(submitted, lambda _, reference: self._result(phase, reference), range(len(items)), window)
 
-    def _result(self, work: Work, reference: Any) -> Any:
+    def _result(self, phase: Phase, reference: Any) -> Any:
         errors = self._ray.exceptions
         try:
             with self._cluster_errors():
@@ -141,7 +139,7 @@ class RayExecutor:
             errors.RayActorError,
         ):
             self._refuse_dead()  # then the sample is not the cause
-            return Crashed(f"its process crashed in each of {RETRIES[work] + 1} attempts")
+            return Crashed(f"its process crashed in each of {phase.attempts} attempts")
 
     def _waited(self, reference: Any) -> Any:
         """The result of a task. Ray itself may wait for a dead cluster for ever, or end this process."""
@@ -227,26 +225,26 @@ class RayExecutor:
         """The resources of each machine of the cluster."""
         return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
-    def _window(self, work: Work) -> int:
+    def _window(self, phase: Phase) -> int:
         """The number of tasks in progress; a private cluster has only the cores that it may use."""
         if self.workers is not None and self._scratch is None:
             return self.workers
-        return ahead_of(work) * max(1, int(sum(node.get("CPU", 0) for node in self._nodes())))
+        return phase.ahead * max(1, int(sum(node.get("CPU", 0) for node in self._nodes())))
 
-    def _actors_of(self, recipe: Recipe) -> list[Any]:
-        """The actors of a recipe. Actors of another recipe are dropped, because both may not fit at the same time."""
-        if recipe not in self._actors:
+    def _actors_of(self, job: Job, phase: Phase) -> list[Any]:
+        """The actors of a job. Actors of another job are dropped, because both may not fit at the same time."""
+        if job not in self._actors:
             self._actors.clear()
             kind = self._ray.remote(_ModelActor).options(
                 num_cpus=1,
                 num_gpus=self.gpus_per_worker,
                 max_restarts=-1,
-                max_task_retries=RETRIES["score"],
+                max_task_retries=phase.attempts - 1,
                 scheduling_strategy="SPREAD",
             )
             count = self._actor_count()
-            self._actors[recipe] = [kind.remote(self._cores_each(count)) for _ in range(count)]
-        return self._actors[recipe]
+            self._actors[job] = [kind.remote(self._cores_each(count)) for _ in range(count)]
+        return self._actors[job]
 
     def _cores_each(self, actors: int) -> int:
         """The share of its machine's cores with which an actor reads files; the actors are spread over the machines."""
@@ -301,43 +299,26 @@ def _check_address(address: str) -> None:
 
 
 class _ModelActor:
-    """A separate process that keeps its worker open, and reads the files of the parts that it gets next."""
+    """A separate process that keeps its step open, and reads the files of the parts that it gets next."""
 
     def __init__(self, cores: int) -> None:
         limit_decoders(cores)
 
-    def work(self, session: _Session, recipe: Recipe, work: Work, item: Any, *following: Any) -> Any:
+    def work(self, session: _Session, job: Job, work: str, item: Any, *following: Any) -> Any:
         """Do the work in this process. `following` are the items that it gets next."""
-        if work == "score":
-            _opened(session, recipe).upcoming.add([item, *following])
-        return _work(session, recipe, work, item)
+        _opened(session, job).expect([item, *following])
+        return _work(session, job, work, item)
 
 
-def _work(session: _Session, recipe: Recipe, work: Work, item: Any) -> Any:
-    worker = _opened(session, recipe)
-    if work not in BEFORE_SCORING:
-        _check_signatures(session, recipe)
-    return getattr(worker, work)(item)
+def _work(session: _Session, job: Job, work: str, item: Any) -> Any:
+    return getattr(_opened(session, job), work)(item)
 
 
 @lru_cache(maxsize=1)
-def _opened(session: _Session, recipe: Recipe) -> Worker:
-    """The worker of this process for a session; in another session, the folder may have new content."""
+def _opened(session: _Session, job: Job) -> Step:
+    """The step of this process for a session; in another session, the folder may have new content."""
     with suppress(OSError):  # without that folder, only absolute paths work
         os.chdir(session.folder)
-    return recipe.opened()
-
-
-@lru_cache(maxsize=1)
-def _check_signatures(session: _Session, recipe: Recipe) -> None:
-    """Refuse a machine on which a metric has another signature than in this run."""
-    worker = _opened(session, recipe)
-    stored = worker.folder.read_info().signatures
-    for metric in worker.fresh:
-        here = stored_signature(metric, worker.state(metric), worker.plan.config)
-        if here != stored[metric.name]:
-            raise RunFolderError(
-                f"{socket.gethostname()} would score with {here.text}, but this run was started with "
-                f"{stored[metric.name].text}. All machines need the same package, plug-ins and models, and a GPU "
-                "if the first one had a GPU (gpus_per_worker, --gpus-per-worker)"
-            )
+    step = job.opened()
+    step.refuse_machine()
+    return step

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.readers.arranged_input import ArrangedInput, Draw
-from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.run.generation.until import baseline_of
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["arranged", "arranged_again"]
+__all__ = ["arranged"]
 
 
-def arranged(source: Input, plan: Plan) -> Input:
+def arranged(source: Input, plan: Plan, info: RunInfo) -> Input:
     """The input as its generation needs it; the input itself if every sample is asked once, in the order of the file.
 
     Samples that another run has, too, are drawn first if the run is compared with it. If a judge may stop early, the
-    samples are drawn, too.
+    samples are drawn, too. A run that stopped early has only its first rows.
     """
+    source = source if isinstance(source, ArrangedInput) else _arranged(source, plan)
+    if isinstance(source, ArrangedInput) and info.generation is not None and info.generation.stopped:
+        return replace(source, most_rows=sum(info.parts))
+    return source
+
+
+def _arranged(source: FileInput | MemoryInput, plan: Plan) -> Input:
     generation = plan.config.generation
-    if isinstance(source, ArrangedInput):
-        return source
     if generation is None and any(judge.until is not None for judge in plan.config.judges.values()):
         return ArrangedInput(source, 1, Draw(plan.config.seed))
     if generation is None or (generation.epochs == 1 and not generation.until):
@@ -35,16 +40,3 @@ def arranged(source: Input, plan: Plan) -> Input:
             baseline = baseline_of(until, generation, plan, metric)
             draw = Draw(plan.config.seed, baseline.samples, baseline.label)
     return ArrangedInput(source, generation.epochs, draw)
-
-
-def arranged_again(source: Callable[[], Input | None], plan: Plan, info: RunInfo) -> Callable[[], Input | None]:
-    """A function that opens the input of a run again and arranges it; if the run stopped early, without the rest."""
-
-    def opened() -> Input | None:
-        again = source()
-        again = None if again is None else arranged(again, plan)
-        if isinstance(again, ArrangedInput) and info.generation is not None and info.generation.stopped:
-            return replace(again, most_rows=sum(info.parts))
-        return again
-
-    return opened

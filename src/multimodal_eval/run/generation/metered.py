@@ -70,10 +70,10 @@ def is_refused(folder: RunFolder, error: Exception) -> bool:
     info = folder.read_info()
     if not isinstance(error, EndpointError | ConfigError) or isinstance(error, BudgetError):
         return False
-    if info.state == "judging":
-        return info.generation is None and not folder.storage.names("verdicts")
+    if info.generation is None:
+        return not folder.storage.names("verdicts")
     answered = any(folder.has_part("answers", part) for part in range(len(info.parts)))
-    return info.state == "generating" and not answered and not folder.storage.exists(JOURNAL)
+    return not answered and not folder.storage.exists(JOURNAL)
 
 
 class Shown:

@@ -26,12 +26,14 @@ from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.scores import code_of
 from multimodal_eval.data.readers.arranged_input import sample_id
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_batch
 from multimodal_eval.generate.answer_tables import exchanges_of, with_answers
 from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.runner import RunContext
 from multimodal_eval.run.signatures import stored_signature
+from multimodal_eval.run.steps.score import Score
 from multimodal_eval.stats.betting import confidence_sequence
 from multimodal_eval.stats.intervals import Interval
 
@@ -156,13 +158,13 @@ class Verdict:
     reason: str
 
 
-def stopper_of(worker: Worker, info: RunInfo) -> Stopper | None:
+def stopper_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Stopper | None:
     """What decides when the generation of a run stops; None if all samples are answered, or it has stopped already."""
-    plan, folder, generation = worker.plan, worker.folder, worker.plan.config.generation
+    generation = plan.config.generation
     if generation is None or generation.until is None or (info.generation and info.generation.stopped):
         return None
     metric = _checked_metric(plan, generation.until.metric)
-    alone = Worker(replace(plan, metrics=(metric,), composite=False, extras=()), folder)
+    alone = Score(RunContext(replace(plan, metrics=(metric,), composite=False, extras=()), folder))
     stopper = Stopper(alone, metric, generation.until, info.parts, generation.epochs)
     if generation.until.better_than is None:
         stopper.population = sum(info.parts) // generation.epochs
@@ -181,7 +183,7 @@ def stopper_of(worker: Worker, info: RunInfo) -> Stopper | None:
 class Stopper:
     """Collects the answers of a run and decides, at fixed lengths of their prefix, whether they are enough."""
 
-    worker: Worker  # with the metric alone
+    step: Score  # of the metric alone
     metric: Metric
     until: UntilConfig
     sizes: list[int]  # of the parts
@@ -216,14 +218,14 @@ class Stopper:
         """Note the outcomes of committed parts."""
         for part in parts:
             start = sum(self.sizes[:part])
-            for place, exchange in enumerate(exchanges_of(self.worker.folder.read_part("answers", part))):
+            for place, exchange in enumerate(exchanges_of(self.step.run.folder.read_part("answers", part))):
                 self.seen(start + place, exchange)
 
     def look(self) -> None:
         """Score the answers up to the next decision, and decide."""
         rows = self._next * self.epochs
         start = len(self._values)
-        scores = self.worker.scored(self.metric, self._batch(start, rows))
+        scores = self.step.scored(self.metric, self._batch(start, rows))
         if (scores.status == _OPEN).any():  # no result yet: look again with the next answer
             return
         self._values += scores.values.tolist()
@@ -241,7 +243,7 @@ class Stopper:
             low, high = max(start, first), min(stop, first + size)
             if low < high:
                 if self._part is None or self._part[0] != part:
-                    self._part = part, self.worker.folder.read_part("samples", part)
+                    self._part = part, self.step.run.folder.read_part("samples", part)
                 table = self._part[1].slice(low - first, high - low)
                 tables.append(with_answers(table, [self._exchanges[row] for row in range(low, high)]))
             first += size

@@ -72,21 +72,20 @@ def judge(
     `refused` are metrics whose judges only somebody else's run names: they must not be asked.
     """
     waiting = [metric for metric in plan.judges if VerdictParts(folder, metric.name, info.parts).left]
-    if not waiting and info.state != "judging":
-        return info
+    new = [metric for metric in waiting if metric.name not in info.judging]
     refuse_judging(folder, {metric.name: metric.config for metric in waiting if metric.name in refused})
     for metric in waiting:
-        _refuse_unknown(folder, info, metric)
-        _refuse_changed(folder, info, metric)
-    if info.state != "judging":
-        for metric in waiting:
-            check_until(metric)
-            check_order(plan, folder, info, metric)
-            _check(plan, folder, info, metric)
-        described = {metric.name: _described(metric) for metric in waiting}
-        info = msgspec.structs.replace(info, state="judging", judging={**info.judging, **described})
-        folder.record_checksums()
-        folder.write_info(info)
+        _refuse_unknown(folder, metric, is_new=metric in new)
+        if metric not in new:
+            _refuse_changed(folder, info, metric)
+    for metric in new:
+        check_until(metric)
+        check_order(plan, folder, info, metric)
+        _check(plan, folder, info, metric)
+    described = {metric.name: _described(metric) for metric in new}
+    info = msgspec.structs.replace(info, state="judging", judging={**info.judging, **described})
+    folder.record_checksums()
+    folder.write_info(info)
     for metric in waiting:
         run_async(_Step(plan, folder, info, metric, progress, accept_open).run())
     for metric in plan.judges:
@@ -107,10 +106,10 @@ def _described(metric: AskingMetric) -> JudgingInfo:
     return JudgingInfo(settings=metric.asking, addresses=[model.base_url for model in metric.config.models])
 
 
-def _refuse_unknown(folder: RunFolder, info: RunInfo, metric: AskingMetric) -> None:
+def _refuse_unknown(folder: RunFolder, metric: AskingMetric, *, is_new: bool) -> None:
     """Refuse a judge of an unknown provider, and to continue with one that is an object of another program."""
     for model in metric.config.models:
-        if info.state != "judging" and not is_label(model.model):
+        if is_new and not is_label(model.model):
             check_known(model.model)
         if not is_known(model.model):
             raise RunFolderError(
@@ -121,7 +120,7 @@ def _refuse_unknown(folder: RunFolder, info: RunInfo, metric: AskingMetric) -> N
 
 def _refuse_changed(folder: RunFolder, info: RunInfo, metric: AskingMetric) -> None:
     """Refuse to continue with other questions than those that were asked before."""
-    if info.state == "judging" and info.judging[metric.name].settings != metric.asking:
+    if info.judging[metric.name].settings != metric.asking:
         raise RunFolderError(
             f"{folder.label}: the questions of {metric.name} are not those that the run was started with. "
             "Start a new run, or restore what it was started with"

@@ -1,19 +1,19 @@
-"""Plan the parallel reading of an input, hand out its tasks, and put their notes together in the order of the input."""
+"""Read a large input in parallel: hand out the tasks, and put their notes together in the order of the input."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from math import inf
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from multimodal_eval.analysis.slices import ColumnsSeen
-from multimodal_eval.core.progress import Progress
+from multimodal_eval.core.metric import Placement
 from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.ids import JoinNotes
-from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader
 from multimodal_eval.data.readers.records import CheckerNotes, RecordChecker
@@ -21,7 +21,6 @@ from multimodal_eval.data.readers.splits import (
     Range,
     Task,
     grouped,
-    has_splits,
     is_divisible,
     is_parquet,
     split_size,
@@ -29,72 +28,53 @@ from multimodal_eval.data.readers.splits import (
     tasks_of,
 )
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.run.doubts import DoubtError, bucket_count, stop
-from multimodal_eval.run.engine.base import Crashed, Executor, Work, refuse_crashed
-from multimodal_eval.run.joining import PARTS_PER_UNIT, Combined, CombineTask, JoinTask, PredictionTask
-from multimodal_eval.run.part import Worker
-from multimodal_eval.run.reading import Checksums, ReadItem, ReadTask, UniqueTask
+from multimodal_eval.run.engine.base import Crashed, Phase, refuse_crashed
+from multimodal_eval.run.steps.read import Read, ReadInput, bytes_of
+from multimodal_eval.run.steps.reading_tasks import (
+    PARTS_PER_UNIT,
+    Checksums,
+    Combined,
+    CombineTask,
+    DoubtError,
+    JoinTask,
+    PredictionTask,
+    ReadItem,
+    ReadTask,
+    UniqueTask,
+    bucket_count,
+    stop,
+)
 
 COMPRESSION = 5  # at most, usually
+AHEAD = 16  # splits per worker: their results are small, and a checksum of a large file delays no others
+MANY_SPLITS = 256  # for processes that only read: about 4 GB, of which a thread reads 100 MB in a second
 
 
-@dataclass
-class ReadInput:
-    """An input whose samples are stored."""
-
-    summary: Summary
-    parts: list[int]  # their sizes
-    columns: ColumnsSeen
-    files: list[InputFile]
-
-
-def read_in_parallel(worker: Worker, source: Input, executor: Executor, progress: Progress) -> ReadInput | None:
-    """Store the samples of an input in parallel. None if it must be read from start to end; then nothing is stored."""
-    if not _is_worthwhile(worker, source, executor):
-        return None
-    assert isinstance(source, FileInput)
+def read_in_parallel(step: Read, source: FileInput) -> ReadInput | None:
+    """Store the samples of an input. None if it must be read from start to end; then nothing is stored."""
     try:
-        read = _Reading(worker, source, executor, progress).read()
+        read = _Reading(step, source).read()
     except DoubtError:
-        worker.folder.clear_samples()
+        step.run.folder.clear_samples()
         return None
-    worker.folder.clear_scratch()
+    step.run.folder.clear_scratch()
     return read
-
-
-def _is_worthwhile(worker: Worker, source: Input, executor: Executor) -> bool:
-    """Whether the input is large, and can be read from several places."""
-    workers = executor.workers
-    if not isinstance(source, FileInput) or worker.plan.config.limit is not None or workers == 1:
-        return False
-    files = source.files
-    if source.is_vqa or not has_splits(files):
-        return False
-    # Other files are read twice: first to count their records.
-    counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in files)
-    if workers == 2 and not counted_fast:
-        return False
-    total = _bytes_of(files)
-    return total > split_size(total, workers) and (counted_fast or len(files) > 1)
-
-
-def _bytes_of(files: Iterable[DataFile]) -> int:
-    return sum(file.path.stat().st_size for file in files)
 
 
 class _Reading:
     """One attempt to read an input in parallel. A doubt raises DoubtError after all tasks have ended."""
 
-    def __init__(self, worker: Worker, source: FileInput, executor: Executor, progress: Progress) -> None:
-        self._worker, self._source, self._executor, self._progress = worker, source, executor, progress
-        self._part_size = worker.plan.part_size
-        self._split = split_size(_bytes_of(source.files), executor.workers)
+    def __init__(self, step: Read, source: FileInput) -> None:
+        self._step, self._source, self._progress = step, source, step.run.progress
+        self._part_size = step.run.plan.part_size
+        self._split = split_size(bytes_of(source.files), step.run.engine.workers)
         predictions = source.prediction_files
         self._data = source.data_files.files
         self._predictions = () if predictions is None else predictions.files
         self._data_reader = RangeReader.of(source, source.data_files)
         self._prediction_reader = self._data_reader if predictions is None else RangeReader.of(source, predictions)
-        worker.reads_records = not (self._data_reader.in_columns and self._prediction_reader.in_columns)
+        in_columns = self._data_reader.in_columns and self._prediction_reader.in_columns
+        self._placement: Placement = "thread" if in_columns else "process"
 
     def read(self) -> ReadInput:
         """Count, read, and compare the ids."""
@@ -117,7 +97,7 @@ class _Reading:
         buckets = bucket_count(rows)
         items = [ReadTask(task, self._data_reader, self._part_size, buckets) for task in tasks]
         files, notes = self._read(items, rows)
-        self._results("join", [UniqueTask(bucket, len(tasks)) for bucket in range(buckets)])
+        self._results([UniqueTask(bucket, len(tasks)) for bucket in range(buckets)])
         checker = self._checked(self._data_reader, self._data, [note.checker for note in notes])
         if checker.unused_map or checker.unused_annotators:
             raise DoubtError
@@ -139,14 +119,14 @@ class _Reading:
         predicted, stored = notes[: len(items)], notes[len(items) :]
         unit = PARTS_PER_UNIT * self._part_size
         chunks = tuple(note.chunks for note in predicted)
-        self._results("join", [JoinTask(bucket, len(tasks), chunks, rows, unit) for bucket in range(buckets)])
+        self._results([JoinTask(bucket, len(tasks), chunks, rows, unit) for bucket in range(buckets)])
         is_json = not any(is_parquet(file.path) for file in self._source.files)
         fields = self._source.predicted_fields
         units = [
             CombineTask(number, row, min(unit, rows - row), self._part_size, buckets, is_json, fields)
             for number, row in enumerate(range(0, rows, unit))
         ]
-        combined: list[Combined] = self._results("join", units)
+        combined: list[Combined] = self._results(units)
         columns = self._summed(each.columns for each in combined)
         first = self._checked(self._prediction_reader, self._predictions, [note.checker for note in predicted])
         second = self._checked(self._data_reader, self._data, [note.checker for note in stored])
@@ -163,20 +143,24 @@ class _Reading:
     def _counted(self) -> list[list[tuple[Range, ...]]]:
         """Groups of ranges with their numbers of records, of the data and of the predictions."""
         sides = [splits_of(files, self._split) for files in (self._data, self._predictions)]
-        results = iter(self._results("count", [split for side in sides for split in side]))
+        splits = [split for side in sides for split in side]
+        results = iter(self._results(splits, self._placement))
         return [list(grouped((each for _ in side for each in next(results)), self._split)) for side in sides]
 
-    def _results(self, work: Work, items: Sequence[ReadItem]) -> list[Any]:
-        return [result for _, result in self._performed(work, items)]
+    def _results(self, items: Sequence[ReadItem], placement: Placement = "thread") -> list[Any]:
+        return [result for _, result in self._performed(items, placement)]
 
-    def _performed(self, work: Work, items: Sequence[ReadItem]) -> Iterator[tuple[ReadItem, Any]]:
+    def _performed(
+        self, items: Sequence[ReadItem], placement: Placement, bundles_from: float = inf
+    ) -> Iterator[tuple[ReadItem, Any]]:
         """All items and their results. A crash or a doubt is raised in the end, when no task can store a part again."""
         crash: Crashed | None = None
         has_doubt = False
-        for item, result in zip(items, self._executor.map(self._worker, work, items), strict=True):
+        phase = Phase("task", items, placement, AHEAD, bundles_from, apart="never")
+        for item, result in zip(items, self._step.run.engine.map(self._step, phase), strict=True):
             if isinstance(result, Crashed):
                 crash = crash or result
-                stop(self._worker.folder)
+                stop(self._step.run.folder)
             elif result is None:
                 has_doubt = True
             else:
@@ -190,7 +174,7 @@ class _Reading:
         files: list[InputFile] = []
         notes: list[Any] = []
         done = 0
-        for item, result in self._performed("read", [*self._checksums(), *tasks]):
+        for item, result in self._performed([*self._checksums(), *tasks], self._placement, MANY_SPLITS):
             if isinstance(item, Checksums):
                 files += result
                 continue
@@ -199,7 +183,7 @@ class _Reading:
                 done += item.task.rows
                 self._progress("reading", done, rows)
         names = (str(file.path) for file in self._source.files)
-        return [msgspec.structs.replace(file, path=name) for name, file in zip(names, files, strict=True)], notes
+        return [replace(file, path=name) for name, file in zip(names, files, strict=True)], notes
 
     def _checksums(self) -> list[Checksums]:
         """All files, small ones together."""
@@ -216,7 +200,7 @@ class _Reading:
         return checker
 
     def _summed(self, columns: Iterable[ColumnsSeen]) -> ColumnsSeen:
-        total = ColumnsSeen(self._worker.plan.config)
+        total = ColumnsSeen(self._step.run.plan.config)
         for each in columns:
             if not total.add(each):
                 raise DoubtError

@@ -1,10 +1,13 @@
-"""Samples that a metric cannot score are an input error, with the file and line of each, before anything is scored."""
+"""Refuse what can be refused before anything is asked or scored: missing fields, bad samples, bad labels.
+
+Samples that a metric cannot score are an input error, with the file and line of each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,12 +15,14 @@ from multimodal_eval.core.errors import Problem
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
-from multimodal_eval.run.engine.base import Executor, refuse_crashed
+from multimodal_eval.run.description import described_metrics
+from multimodal_eval.run.engine.base import Phase, refuse_crashed
+from multimodal_eval.run.nothing_scored import refuse_missing_fields
+from multimodal_eval.run.runner import RunContext, Step
 
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.data.runs.run_folder import RunFolder
-    from multimodal_eval.run.part import Worker
 
 CODE = "SAMPLE"
 _REFERENCES = ("references", "expected_answer", "caption")
@@ -72,21 +77,57 @@ def reading_notes(metrics: Sequence[Metric], folder: RunFolder, parts: int) -> l
     return [note for note in notes if note is not None]
 
 
-def refuse_bad_samples(worker: Worker, parts: int, executor: Executor) -> None:
-    """Refuse an input with samples that a metric of the plan cannot score."""
-    if not any(metric.checks_samples for metric in worker.fresh):
-        return
-    kept: list[Problem] = []
-    total = 0
-    for result in executor.map(worker, "check", range(parts)):
-        refuse_crashed(result, "checking the samples")
-        kept += result.problems[: MAX_KEPT - len(kept)]
-        total += result.total
-    if not total:
-        return
-    problems = Problems()
-    problems.kept, problems.total = list(_placed(kept, worker.source)), total
-    problems.raise_if_any()
+class Check(Step):
+    """Makes no file. A run that is being scored has passed it."""
+
+    feeds_results = False
+
+    def __init__(self, run: RunContext, *, is_answered: bool = True) -> None:
+        super().__init__(run)
+        self._is_answered = is_answered  # if not, a model will give the answers
+
+    def left(self) -> Sequence[Any]:
+        """[None] if the next step has not begun."""
+        is_passed = self.run.info.signatures if self._is_answered else self.run.info.generation
+        return [] if is_passed else [None]
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Check all samples."""
+        run = self.run
+        if run.plan.extras and not any(run.folder.has_values("samples", part, _REFERENCES) for part in run.parts):
+            run.plan = run.plan.without_extras()
+            run.keep(msgspec.structs.replace(run.info, **described_metrics(run.plan)))
+        refuse_missing_fields(run.plan, run.folder, run.info, is_answered=self._is_answered)
+        self._refuse_bad_samples()
+        if run.plan.config.human:
+            from multimodal_eval.run.human import refuse_bad_labels
+
+            refuse_bad_labels(run.plan, run.folder, run.info)
+
+    @property
+    def _checking(self) -> list[Metric]:
+        """The metrics that refuse some samples."""
+        return [each for each in self.run.plan.metrics if each.checks_samples and each.name not in self.run.reusable]
+
+    def part(self, part: int) -> Refused:
+        """Ask the metrics about every sample of a part."""
+        return checked_part(self.run.folder, part, self._checking)
+
+    def _refuse_bad_samples(self) -> None:
+        """Refuse an input with samples that a metric of the plan cannot score."""
+        if not self._checking:
+            return
+        kept: list[Problem] = []
+        total = 0
+        for result in self.run.engine.map(self, Phase("part", self.run.parts, "process")):
+            refuse_crashed(result, "checking the samples")
+            kept += result.problems[: MAX_KEPT - len(kept)]
+            total += result.total
+        if not total:
+            return
+        problems = Problems()
+        problems.kept, problems.total = list(_placed(kept, self.run.input)), total
+        problems.raise_if_any()
 
 
 def _placed(problems: list[Problem], source: Input | None) -> Iterator[Problem]:

@@ -1,14 +1,21 @@
-"""Join data and predictions by id, in parallel: both are divided into buckets by the hashes of their ids.
+"""The tasks of reading an input in parallel, each of which may be done in another process.
 
-One task joins one bucket, and another puts the predictions of some consecutive rows into their parts. Ids without a
-partner, and values that differ between the two files, are doubts (see `reading`).
+Count the splits of the files, read them into parts, and compare the hashes of their ids. Data and predictions are
+joined by id: both are divided into buckets by the hashes of their ids, one task joins one bucket, and another puts the
+predictions of some consecutive rows into their parts.
+
+Whatever is unusual (a refused record, two ids with the same hash, ids without a partner, columns of mixed types) only
+raises a doubt. The input is then read in this process from start to end, which reports every problem with its file and
+line. So both ways store the same parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,13 +25,16 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.arrow import integer_values, integers, null_rows
 from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.sample import FIELDS, Sample
-from multimodal_eval.data.readers import parts
+from multimodal_eval.data.readers import limits, parts
+from multimodal_eval.data.readers.blocks import DamagedStreamError
+from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.ids import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.ranges import RangeReader, id_hashes
+from multimodal_eval.data.readers.ranges import RangeReader, TooLongError, id_hashes
 from multimodal_eval.data.readers.records import CheckerNotes, Fields
-from multimodal_eval.data.readers.splits import Task
+from multimodal_eval.data.readers.splits import MiscountedError, Range, Task, counted
 from multimodal_eval.data.runs.arrays import python_strings, strings
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import (
@@ -34,7 +44,59 @@ from multimodal_eval.data.runs.sample_table import (
     to_samples,
     to_table,
 )
-from multimodal_eval.run.doubts import Done, DoubtError, bounds_of, refuse_equal
+
+ROWS_PER_BUCKET = 1 << 20
+BYTES_PER_BUCKET = 1 << 26
+MAX_BUCKETS = 1024
+_STOP = "stop"  # exists in the scratch folder if there is a doubt
+
+
+class DoubtError(Exception):
+    """The input must be read from start to end."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result of a task that only checks or stores something."""
+
+
+DOUBTS = (
+    DoubtError,
+    MiscountedError,
+    TooLongError,
+    DamagedStreamError,
+    MultimodalEvalError,
+    OSError,
+    pa.ArrowException,
+)
+
+
+def is_stopped(folder: RunFolder) -> bool:
+    """Whether another task has a doubt, so that nothing needs to be read."""
+    return folder.read_piece(_STOP, 0) is not None
+
+
+def stop(folder: RunFolder) -> None:
+    """Let the tasks that have not started end immediately."""
+    folder.write_pieces(_STOP, [b""])
+
+
+def bucket_count(rows: int, size: int = 0) -> int:
+    """The number of buckets for some rows with `size` bytes."""
+    return min(MAX_BUCKETS, max(-(-rows // ROWS_PER_BUCKET), -(-size // BYTES_PER_BUCKET)))
+
+
+def bounds_of(ordered: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
+    """The places at which the second and all further buckets start among sorted hashes."""
+    limits = np.array([(number << 64) // buckets for number in range(1, buckets)], np.uint64)
+    return np.searchsorted(ordered, limits)
+
+
+def refuse_equal(ordered: NDArray[np.uint64]) -> None:
+    """Raise a DoubtError if two of the sorted hashes are equal."""
+    if bool((ordered[1:] == ordered[:-1]).any()):
+        raise DoubtError
+
 
 CHUNK = 32 << 20  # bytes of predictions that a task divides at a time
 PARTS_PER_UNIT = 8
@@ -270,3 +332,111 @@ def _merged(data: pa.Table, predictions: pa.Table, row: int, item: CombineTask) 
 def _fields(sample: Sample) -> Fields:
     values = {field: getattr(sample, field) for field in FIELDS}
     return {field: value for field, value in values.items() if value is not None and value != {}}
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """A task, how to read it, and where to put the hashes of its ids."""
+
+    task: Task
+    reader: RangeReader
+    part_size: int
+    buckets: int
+    is_joined: bool = False  # with predictions
+
+
+@dataclass(frozen=True)
+class Checksums:
+    """Files whose checksums are needed for run.json."""
+
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class UniqueTask:
+    """A bucket of hashes, from all tasks."""
+
+    bucket: int
+    tasks: int
+
+
+@dataclass(frozen=True)
+class ReadNotes:
+    """What a task has noted about its samples."""
+
+    checker: CheckerNotes
+    columns: ColumnsSeen
+
+
+ReadItem = tuple[Range, ...] | Checksums | ReadTask | PredictionTask | UniqueTask | JoinTask | CombineTask
+
+
+def perform(folder: RunFolder, config: RunConfig, item: ReadItem) -> Any:
+    """Do one task and return its result. None if it, or another one before it, has a doubt."""
+    if is_stopped(folder):
+        return None
+    with limits.using(config.max_expansion, config.max_record_mb):
+        return _performed(folder, config, item)
+
+
+def _performed(folder: RunFolder, config: RunConfig, item: ReadItem) -> Any:
+    try:
+        match item:
+            case ReadTask():
+                return _read(folder, config, item)
+            case PredictionTask():
+                return divide(folder, item)
+            case UniqueTask():
+                return _refuse_duplicates(folder, item)
+            case JoinTask():
+                return join(folder, item)
+            case CombineTask():
+                return combine(folder, config, item)
+            case Checksums():
+                return list(map(describe_file, item.files))
+            case _:
+                return list(chain.from_iterable(map(counted, item)))
+    except DOUBTS:
+        stop(folder)
+        return None
+
+
+def _read(folder: RunFolder, config: RunConfig, item: ReadTask) -> ReadNotes:
+    task, problems = item.task, Problems()
+    checker = item.reader.checker(task.ranges[0].file.path, problems)
+    columns = ColumnsSeen(config)
+    row, hashes = task.first_row, []
+    for part in item.reader.parts(task, checker, problems, item.part_size):
+        expected = min(item.part_size, task.first_row + task.rows - row)
+        if problems.total or len(part) != expected:  # a part ends early if its media are large
+            raise DoubtError
+        if columns.fields and not item.is_joined:
+            columns.see(part.samples(columns.fields))
+        folder.write_part("samples", row // item.part_size, part.table(row))
+        hashes.append(id_hashes(part))
+        row += len(part)
+    if problems.total or row != task.first_row + task.rows:
+        raise DoubtError
+    if item.is_joined:
+        write_places(folder, task, np.concatenate(hashes), item.buckets)
+    else:
+        folder.write_pieces(ids_of(task.number), in_buckets(np.concatenate(hashes), item.buckets))
+    return ReadNotes(checker.notes, columns)
+
+
+def ids_of(task: int) -> str:
+    """The scratch file with the hashes of a task's ids."""
+    return f"ids.task-{task:05d}"
+
+
+def in_buckets(hashes: NDArray[np.int64], buckets: int) -> list[bytes]:
+    """The hashes in buckets of equal ranges, sorted. Equal hashes are a doubt."""
+    ordered = np.sort(hashes.view(np.uint64))
+    refuse_equal(ordered)
+    return [piece.tobytes() for piece in np.split(ordered, bounds_of(ordered, buckets))]
+
+
+def _refuse_duplicates(folder: RunFolder, item: UniqueTask) -> Done:
+    pieces = (folder.read_piece(ids_of(task), item.bucket) for task in range(item.tasks))
+    refuse_equal(np.sort(np.concatenate([np.frombuffer(piece or b"", np.uint64) for piece in pieces])))
+    return Done()

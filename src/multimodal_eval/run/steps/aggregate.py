@@ -1,4 +1,7 @@
-"""Aggregate the scored rows to results.json: every metric with its interval, coverage and signature."""
+"""Aggregate the scored rows: every metric with its interval, coverage and signature. Then what else a run reports.
+
+results.json is the last file of a run: with it, the run is finished.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import NOTHING_SCORED, Aggregate, Averaging, no_figure
+from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging, no_figure
+from multimodal_eval.analysis.averaging import Aggregate as Aggregation
 from multimodal_eval.analysis.calibrated import MIN_LABELS, calibrated, label_notes
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
@@ -23,6 +29,7 @@ from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Direction, Kind, Metric
 from multimodal_eval.core.metric_failures import grouped_failures
+from multimodal_eval.core.progress import counting
 from multimodal_eval.core.records import (
     COMPOSITE,
     CompositeEntry,
@@ -36,15 +43,116 @@ from multimodal_eval.core.records import (
     fields_of,
 )
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.score_table import align_columns
+from multimodal_eval.run.description import now
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.human import notes_on_labels
 from multimodal_eval.run.judging.stopped import stop_notes, with_decision
+from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.sample_checks import reading_notes
+from multimodal_eval.run.runner import Step
+from multimodal_eval.run.steps.check import reading_notes
 
 SHOWN_REASONS = 5
+
+
+class Aggregate(Step):
+    """Computes the results. `Seal` stores them, when all else is stored."""
+
+    def left(self) -> Sequence[Any]:
+        """[None] if the results are missing, or older than the scores."""
+        return [] if self.run.has_results else [None]
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Compute them from the stored scores."""
+        run = self.run
+        align_columns(run.folder, len(run.parts))
+        plan = with_seen_bounds(run.plan, run.folder, run.info)
+        if plan is not run.plan:
+            run.plan = plan
+            run.keep(msgspec.structs.replace(run.info, bounds=plan.bounds))
+        run.results = results_of(run.plan, run.folder, run.info)
+
+
+class _Report(Step):
+    """A file that is made of the scores, and is not part of the results."""
+
+    file: str
+    feeds_results = False
+
+    def left(self) -> Sequence[Any]:
+        """[None] if the file is missing, damaged, or older than the scores."""
+        return [] if self.run.has_results and self.run.has(self.file) else [None]
+
+    @property
+    def _finished(self) -> Run:
+        run = self.run
+        results = run.folder.read_results() if run.results is None else run.results
+        return Run.with_results(run.folder, run.info, results)
+
+
+class Classes(_Report):
+    """Stores what the headline says about every class."""
+
+    file = "classification.json"
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Write classification.json."""
+        from multimodal_eval.analysis.classification import store_classification
+
+        task = self.run.plan.task
+        assert task is not None
+        assert task.headline is not None
+        store_classification(self._finished, task.headline)
+
+
+class JudgeFindings(_Report):
+    """Stores what the verdicts say about the judges."""
+
+    file = "judges.json"
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Write judges.json."""
+        from multimodal_eval.analysis.judges import store_judges
+
+        store_judges(self._finished)
+
+
+class Lint(_Report):
+    """Stores warnings about the samples."""
+
+    file = "lint.json"
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Write lint.json, of the facts that were noted while scoring, as far as they are there."""
+        from multimodal_eval.data.runs.run_lint import lint_of
+        from multimodal_eval.run.steps.score import stored_facts
+
+        run = self.run
+        counted = counting("linting", sum(run.info.parts), run.progress)
+        run.folder.write_lint(lint_of(run.folder, run.info, counted, partial(stored_facts, run.folder)))
+
+
+class Seal(Step):
+    """Stores the results, which finishes the run."""
+
+    feeds_results = False
+
+    def left(self) -> Sequence[Any]:
+        """[None] if there are new results."""
+        return [] if self.run.results is None else [None]
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Write run.json, manifest.json and results.json. A run in which a metric has no score is refused then."""
+        run, results = self.run, self.run.results
+        assert results is not None
+        run.folder.clear_scratch()
+        run.note(state="done", finished=now(), headline=results.headline)
+        run.folder.write_results(results)
+        refuse_unscored(run.folder, run.info, results, allow_empty=run.plan.config.allow_empty)
 
 
 def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
@@ -171,7 +279,7 @@ def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
     return kinds
 
 
-def _composite_aggregate(plan: Plan) -> Aggregate:
+def _composite_aggregate(plan: Plan) -> Aggregation:
     """The aggregate of the task's headline metric, or the mean."""
     return partial(estimate_of, _headline(plan))
 
@@ -191,7 +299,7 @@ def _mean_of_part(part: str, rows: Rows) -> Estimate:
 
 def _entry(
     column: Column,
-    aggregate: Aggregate,
+    aggregate: Aggregation,
     averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
     labels: HumanLabels | None = None,
@@ -221,7 +329,7 @@ def _entry(
     )
 
 
-def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregate, averaging: Averaging) -> Figure:
+def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregation, averaging: Averaging) -> Figure:
     present = ~np.isnan(values)
     # Statistics cover exactly the scored rows; a part with other rows can only be averaged.
     stats = column.stats if np.array_equal(present, column.scored) else None
@@ -276,7 +384,7 @@ class _SliceTables:
     def add(
         self,
         column: Column,
-        aggregate: Aggregate,
+        aggregate: Aggregation,
         averaging: Averaging,
         aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
         labels: HumanLabels | None = None,

@@ -1,0 +1,242 @@
+"""Execute a run.
+
+A run is a list of steps. Each makes some files of the run folder from others, and only those that are missing or
+damaged. So a run that was interrupted or damaged, and one that gets metrics after its answers, is executed once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError
+from multimodal_eval.core.progress import Progress, silent
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run.engine.base import Executor, Inline
+from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.recorded_progress import recorded
+from multimodal_eval.run.states import States
+
+if TYPE_CHECKING:
+    from multimodal_eval.core.records import Results, State
+    from multimodal_eval.data.readers.inputs import Input
+    from multimodal_eval.run.generation.step import Generation
+
+
+def steps_of(run: RunContext) -> Iterator[Step]:
+    """The steps of a run, in order. This is the only place that asks what a run needs: the others are not imported.
+
+    A step is made when the one before it has ended: what a run needs may depend on its samples.
+    """
+    from multimodal_eval.run.steps.check import Check
+
+    config = run.plan.config
+    if run.earlier is not None:
+        from multimodal_eval.run.steps.take import Take
+
+        yield Take(run)
+    elif config.generation is None and not config.judges:
+        from multimodal_eval.run.steps.read import Read
+
+        yield Read(run)
+    else:
+        from multimodal_eval.run.steps.ask import ReadDrawn
+
+        yield ReadDrawn(run)
+    if config.generation is not None or config.judges:
+        from multimodal_eval.run.steps.ask import Answers, Exchanges, Verdicts
+
+        yield Exchanges(run)
+        if config.generation is not None and run.earlier is None:
+            yield Check(run, is_answered=False)
+            yield Answers(run)
+        if not run.plan.names:  # the run ends with the answers
+            return
+        yield Check(run)
+        yield Verdicts(run)
+    else:
+        yield Check(run)
+    if any(metric.fits for metric in run.plan.metrics):
+        from multimodal_eval.run.steps.fit import Fit
+
+        yield Fit(run)
+    from multimodal_eval.run.steps.aggregate import Aggregate, Lint, Seal
+    from multimodal_eval.run.steps.score import Score, Sign
+
+    yield Sign(run)
+    yield Score(run)
+    yield Aggregate(run)
+    if run.plan.task is not None and run.plan.task.headline is not None:
+        from multimodal_eval.run.steps.aggregate import Classes
+
+        yield Classes(run)
+    if run.info.judging:
+        from multimodal_eval.run.steps.aggregate import JudgeFindings
+
+        yield JudgeFindings(run)
+    if not config.skip_lint:
+        yield Lint(run)
+    yield Seal(run)
+
+
+def execute(run: RunContext) -> None:
+    """Make what a run folder lacks, step by step."""
+    for step in steps_of(run):
+        left = step.left()
+        if left:
+            run.begin(step)
+            step.make(left)
+
+
+class Step:
+    """One step of a run. It writes its own files and nothing else; whatever it refuses, it refuses before."""
+
+    state: State | None = None  # in run.json while the step works, for people
+    feeds_results = True  # whether the results must be computed again after it
+    threads = 1  # for one item: more than one if there are fewer items than cores
+
+    def __init__(self, run: RunContext) -> None:
+        self.run = run
+
+    def left(self) -> Sequence[Any]:
+        """What is missing or damaged: numbers of parts, names, or [None] for a step that makes everything at once."""
+        raise NotImplementedError
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Make it. Work on many items is done by `run.engine`, which may open the step in other processes."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Prepare for work in several threads of this process."""
+
+    def expect(self, items: Sequence[Any]) -> None:
+        """Note the items that this process will get, in their order."""
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether two threads of this process may work with the models of the step."""
+        return False
+
+    def refuse_machine(self) -> None:
+        """Refuse to work on another machine than the one that started the run, if the results would differ."""
+
+
+@dataclass
+class RunContext:
+    """What the steps of a run share. Other processes know the plan, the folder and the three fields after it."""
+
+    plan: Plan
+    folder: RunFolder
+    earlier: RunFolder | None = None  # a run with the same parts
+    reusable: frozenset[str] = frozenset()  # metrics whose scores are copied from `earlier`
+    accept_open: bool = False  # store samples that remain open as errors
+    engine: Executor = field(default_factory=Inline)
+    progress: Progress = silent
+    source: Callable[[], Input | None] = lambda: None  # opens the input
+    generation: Generation | None = None  # the model that answers
+    refused: Collection[str] = ()  # metrics whose judges only somebody else's run names
+    reused_verdicts: Collection[str] = ()  # metrics whose questions the judges have answered in `earlier`
+    is_continued: bool = False
+    isolates: bool = False  # work in child processes, because an earlier process of this run died
+    damaged: set[str] = field(default_factory=set)  # files that differ from their checksum, or that should be there
+    has_asked: bool = False  # in this process
+    results: Results | None = None  # computed in this process
+    _info: RunInfo | None = None
+
+    @property
+    def info(self) -> RunInfo:
+        """The content of run.json."""
+        if self._info is None:
+            self._info = self.folder.read_info()
+        return self._info
+
+    def note(self, **fields: Any) -> RunInfo:
+        """Change run.json. A step notes what it has made after its files are written."""
+        self.keep(msgspec.structs.replace(self.info, **fields))
+        self.folder.write_info(self.info)
+        return self.info
+
+    def keep(self, info: RunInfo) -> None:
+        """Use a content of run.json that is stored already."""
+        self._info = info
+
+    def begin(self, step: Step) -> None:
+        """A finished run of which something is made again counts as unfinished from now on."""
+        if step.feeds_results:
+            self.results = None
+            if self.info.finished is not None:
+                self.note(state=step.state or self.info.state, finished=None)
+
+    @property
+    def has_results(self) -> bool:
+        """Whether results.json is that of the files that are there."""
+        return self.info.finished is not None and self.has("results.json")
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there and not damaged."""
+        return name not in self.damaged and self.folder.storage.exists(name)
+
+    def remove_damaged(self, *prefixes: str) -> None:
+        """Remove damaged files, which will be made again."""
+        for name in [name for name in self.damaged if name.startswith(prefixes)]:
+            self.folder.storage.remove(name)
+            self.damaged.discard(name)
+
+    @property
+    def parts(self) -> range:
+        """The numbers of the run's parts, after its input is read."""
+        return range(len(self.info.parts))
+
+    @cached_property
+    def input(self) -> Input | None:
+        """The opened input; None if its samples were in memory and are gone."""
+        return self.source()
+
+    @cached_property
+    def states(self) -> States:
+        """The corpus statistics of the metrics."""
+        return States(self.plan, self.folder)
+
+
+@contextmanager
+def discarded_if_refused(run: RunContext) -> Iterator[None]:
+    """Remove a new folder if its input, its settings or all requests to its model are refused.
+
+    The folder is kept if it has an answer of the model, if scoring has started, or if some samples are only open.
+    """
+    try:
+        yield
+    except (OpenSamplesError, RetryableError):
+        run.folder.sync()
+        raise
+    except MultimodalEvalError as error:
+        if not run.info.signatures and (not run.has_asked or _is_refused(run, error)):
+            run.folder.discard()
+        raise
+
+
+def _is_refused(run: RunContext, error: Exception) -> bool:
+    from multimodal_eval.run.generation.metered import is_refused
+
+    return is_refused(run.folder, error)
+
+
+def execute_new(run: RunContext) -> None:
+    """Execute a run whose folder has just been made. A refused input leaves no folder behind."""
+    with discarded_if_refused(run), recorded(run.folder, run.progress) as run.progress:
+        execute(run)
+
+
+def execute_again(run: RunContext) -> None:
+    """Execute a run whose folder has files already: interrupted, damaged, or to be scored after its answers."""
+    from multimodal_eval.run.continuing import find_damage
+
+    find_damage(run)
+    with recorded(run.folder, run.progress) as run.progress:
+        execute(run)

@@ -1,0 +1,1 @@
+"""The steps of a run, in the order of `run.runner.steps_of`."""

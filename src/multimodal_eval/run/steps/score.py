@@ -1,0 +1,309 @@
+"""Score the parts of a run one by one, and commit each. A part whose samples are not all scored is not committed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.metric_failures import blamed_on
+from multimodal_eval.core.progress import named
+from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.retries import Retries
+from multimodal_eval.core.score import Score as SampleScore
+from multimodal_eval.core.score import unscored
+from multimodal_eval.core.scores import Scores, code_of, joined
+from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.data.runs.part_files import part_name
+from multimodal_eval.data.runs.pieces import with_checksum, without_checksum
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
+from multimodal_eval.evaluation.composite_score import composite_of_columns
+from multimodal_eval.lint.facts import FACTS, Facts, facts_of
+from multimodal_eval.lint.injection import judged_columns
+from multimodal_eval.media.policy import policy_of, using
+from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
+from multimodal_eval.run.incomplete import OpenPart, refuse_incomplete, refuse_open
+from multimodal_eval.run.isolation import Suspect, noting_death, score_without_crashes
+from multimodal_eval.run.runner import RunContext, Step
+from multimodal_eval.run.signatures import signatures
+from multimodal_eval.run.upcoming import Upcoming, announce_to
+
+BATCH = 1024
+CRASHED = unscored("error", "the process that scored this sample crashed on every attempt")
+_CRASHING, _FACTS, _OPEN = "poison.part-{:05d}", "lint.part-{:05d}", "open.part-{:05d}"  # scratch files
+_OPEN_CODE = code_of("open")
+
+
+class Sign(Step):
+    """Notes the signatures of all metrics before anything is scored, and refuses to continue with others."""
+
+    feeds_results = False
+
+    def left(self) -> Sequence[Any]:
+        """Always: what a metric computes may have changed since."""
+        return [None]
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Note or compare."""
+        run = self.run
+        current, known = signatures(run.plan, run.states), run.info.signatures
+        if not known:
+            run.folder.record_checksums()
+            run.note(state="scoring", signatures=current)
+            return
+        for name in {*current, *known}:
+            before, after = known.get(name), current.get(name)
+            if before != after:
+                raise RunFolderError(
+                    f"{run.folder.label} was started with {before and before.text} and would continue with "
+                    f"{after and after.text}. Start a new run, or restore what it was started with"
+                )
+
+
+class Score(Step):
+    """Stores the scores of every part, with the facts for lint."""
+
+    state = "scoring"
+
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
+        self.announce: Callable[[str], None] = _nobody  # called with the metric that is scored
+        self.upcoming = Upcoming()
+        self._retries = defaultdict[str, Retries](Retries)  # by metric
+
+    def left(self) -> Sequence[int]:
+        """The parts without scores."""
+        return [part for part in self.run.parts if not self.run.has(part_name("scores", part))]
+
+    def make(self, left: Sequence[int]) -> None:
+        """Score them. Samples that crash their process are stored as errors; all else is kept if some stay open."""
+        run, sizes = self.run, self.run.info.parts
+        run.remove_damaged("scores/")
+        total = sum(sizes)
+        done = total - sum(sizes[part] for part in left)
+        run.progress("scoring", done, total)
+        self.announce = partial(named, run.progress)
+        self.announce(", ".join(metric.name for metric in self.fresh))
+        open_parts: list[OpenPart] = []
+        with noting_death(run):
+            for part, result in zip(left, run.engine.map(self, self.phase("part", left)), strict=True):
+                if isinstance(result, Crashed):
+                    result = score_without_crashes(self, part, sizes[part])
+                if isinstance(result, OpenPart):
+                    open_parts.append(result)
+                done += sizes[part]
+                run.progress("scoring", done, total)
+        run.folder.clear_temporary()  # from processes that crashed while writing
+        refuse_open(run, open_parts)
+        refuse_incomplete(run.plan, run.folder, run.info)
+
+    def phase(self, work: str, items: Sequence[Any], *, is_apart: bool = False) -> Phase:
+        """Work on some items; apart is in other processes, after a crash."""
+        phase = Phase(work, items, placement_of(self.fresh), attempts=2)
+        return replace(phase, apart="always") if is_apart else phase
+
+    # in any process
+
+    def open(self) -> None:
+        """Open the metrics."""
+        _ = self.scorers
+
+    def expect(self, items: Sequence[Any]) -> None:
+        """Note the parts that come next, so that their files can be read in time. Ranges of samples are no parts."""
+        self.upcoming.add([item for item in items if isinstance(item, int)])
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether two threads may score two parts with the models of this process."""
+        models = [self.scorers[metric.name] for metric in self.fresh if metric.placement == "model"]
+        return all(getattr(scorer, "is_concurrent", False) for scorer in models)
+
+    def refuse_machine(self) -> None:
+        """Refuse a machine on which a metric has another signature than in this run."""
+        from socket import gethostname
+
+        from multimodal_eval.run.signatures import stored_signature
+
+        stored = self.run.info.signatures
+        for metric in self.fresh:
+            here = stored_signature(metric, self.run.states.of(metric), self.run.plan.config)
+            if here != stored[metric.name]:
+                raise RunFolderError(
+                    f"{gethostname()} would score with {here.text}, but this run was started with "
+                    f"{stored[metric.name].text}. All machines need the same package, plug-ins and models, and a GPU "
+                    "if the first one had a GPU (gpus_per_worker, --gpus-per-worker)"
+                )
+
+    @cached_property
+    def fresh(self) -> list[Metric]:
+        """The metrics that must be computed."""
+        return [metric for metric in self.run.plan.metrics if metric.name not in self.run.reusable]
+
+    @cached_property
+    def scorers(self) -> dict[str, Scorer]:
+        """The opened metrics."""
+        scorers: dict[str, Scorer] = {}
+        for metric in self.fresh:
+            if len(self.upcoming.parts) > 1 and hasattr(metric, "warm_up"):
+                metric.warm_up()
+            state = self.run.states.of(metric)
+            with blamed_on(metric.name, "being opened"):
+                scorers[metric.name] = metric.open(state)
+        return scorers
+
+    @cached_property
+    def _expecting(self) -> list[tuple[Metric, Any]]:
+        """The metrics whose scorers want to know which samples come next."""
+        return [(m, self.scorers[m.name]) for m in self.fresh if hasattr(self.scorers[m.name], "expect")]
+
+    def probe(self, suspect: Suspect) -> None:
+        """Score some samples of a part only to test whether the process crashes."""
+        samples = self._batch(suspect.part)[suspect.start : suspect.stop]
+        (metric,) = (metric for metric in self.fresh if metric.name == suspect.metric)
+        self._scored(metric, samples)
+
+    def exclude(self, part: int, rows: Mapping[str, Sequence[int]]) -> None:
+        """Store the rows of a part that crash a metric, by metric. They are not scored then."""
+        self.run.folder.write_pieces(_CRASHING.format(part), [with_checksum(msgspec.json.encode(rows))])
+
+    def _crashing_rows(self, part: int) -> dict[str, list[int]]:
+        stored = without_checksum(self.run.folder.read_piece(_CRASHING.format(part), 0))
+        return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[int]])
+
+    def _scored(self, metric: Metric, samples: Batch, crashing: Collection[int] = ()) -> Scores:
+        if crashing:
+            rows = np.array([row for row in range(len(samples)) if row not in crashing], np.int64)
+            others = iter(self._scored(metric, samples.take(rows)) if len(rows) else ())
+            return Scores.of([CRASHED if row in crashing else next(others) for row in range(len(samples))])
+        self.announce(metric.name)
+        batches = [samples.rows(start, start + BATCH) for start in range(0, len(samples), BATCH)]
+        score = partial(self._scored_batch, metric, self.scorers[metric.name], self._retries[metric.name])
+        threads = min(self.threads, len(batches)) if metric.placement == "thread" else 1
+        if threads < 2:
+            return joined(list(map(score, batches)))
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(threads) as pool:
+            return joined(list(pool.map(score, batches)))
+
+    def _scored_batch(self, metric: Metric, scorer: Scorer, retries: Retries, batch: Batch) -> Scores:
+        with using(policy_of(self.run.plan.config)):
+            return score_rows(metric, scorer, batch, self.run.plan.config.patterns, retries)
+
+    def scored(self, metric: Metric, samples: Batch) -> Scores:
+        """The scores of some samples, without committing them."""
+        return self._scored(metric, samples)
+
+    def part(self, part: int) -> OpenPart | None:
+        """Score a part and commit it; the facts for lint are stored in the run folder.
+
+        If some samples have no result yet, nothing is committed: the scores are kept for the next attempt, which scores
+        only these samples.
+        """
+        folder = self.run.folder
+        expect = partial(announce_to, self._expecting, self.run.plan.config)
+        samples = self.upcoming.batch(part, self._batch, expect) if self._expecting else self._batch(part)
+        fresh = self._fresh_scores(part, samples)
+        if (open_part := _open_part(fresh)) is not None:
+            if not self.run.accept_open:
+                kept = {name: list(scores) for name, scores in fresh.items()}
+                folder.write_pieces(_OPEN.format(part), [with_checksum(msgspec.json.encode(kept, enc_hook=str))])
+                return open_part
+            fresh = {name: Scores.of(list(map(_given_up, scores))) for name, scores in fresh.items()}
+        columns: dict[str, pa.Array] = key_columns(samples, 0)
+        scores: dict[str, Scores] = {}
+        before = self._earlier_scores(part)
+        for metric in self.run.plan.metrics:
+            if metric.name in fresh:
+                scores[metric.name] = fresh[metric.name]
+                columns |= score_columns(metric.name, fresh[metric.name])
+            elif before is not None:
+                columns |= columns_of(before, metric.name)
+                scores[metric.name] = stored_scores(columns, metric.name)
+        if self.run.plan.composite:
+            task = self.run.plan.task
+            assert task is not None
+            columns |= score_columns(COMPOSITE, composite_of_columns(task, scores, len(samples)))
+        if not self.run.plan.config.skip_lint:  # before the part counts as done
+            config = self.run.plan.config
+            facts = facts_of(samples, config.patterns, judged_columns(config.judges))
+            folder.write_pieces(_FACTS.format(part), [with_checksum(facts.tobytes())])
+        folder.write_part("scores", part, pa.table(columns))
+        return None
+
+    def _batch(self, part: int) -> Batch:
+        """The samples of a part, with the verdicts on them. In a run, scoring asks no judge."""
+        batch = self.run.folder.read_batch(part)
+        judges = [metric.name for metric in self.run.plan.judges if metric.name not in self.run.reusable]
+        if not judges:
+            return batch
+        from multimodal_eval.judges.verdict_tables import with_verdicts
+
+        return with_verdicts(batch, self.run.folder, part, judges)
+
+    def _fresh_scores(self, part: int, samples: Batch) -> dict[str, Scores]:
+        """The scores of every metric that are not copied from an earlier run."""
+        kept, crashing = self._kept_scores(part), self._crashing_rows(part)
+        return {
+            metric.name: self._completed(metric, samples, kept.get(metric.name), crashing.get(metric.name, ()))
+            for metric in self.fresh
+        }
+
+    def _completed(
+        self, metric: Metric, samples: Batch, kept: Sequence[SampleScore] | None, crashing: Collection[int]
+    ) -> Scores:
+        """The scores of a part; if an earlier attempt kept scores, only the open samples are scored."""
+        if kept is None:
+            return self._scored(metric, samples, crashing)
+        rows = [row for row, score in enumerate(kept) if score.status == "open"]
+        index = {row: number for number, row in enumerate(rows)}
+        asked = samples.take(np.array(rows, np.int64))
+        fresh = self._scored(metric, asked, {index[row] for row in crashing if row in index}) if rows else ()
+        return Scores.of([fresh[index[row]] if row in index else score for row, score in enumerate(kept)])
+
+    def _kept_scores(self, part: int) -> dict[str, list[SampleScore]]:
+        stored = without_checksum(self.run.folder.read_piece(_OPEN.format(part), 0))
+        try:
+            return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[SampleScore]])
+        except msgspec.DecodeError:  # then all samples of the part are scored
+            return {}
+
+    def _earlier_scores(self, part: int) -> pa.Table | None:
+        """The part's scores in the earlier run, if some of them are reused."""
+        if self.run.earlier is None or not self.run.reusable:
+            return None
+        return self.run.earlier.read_part("scores", part)
+
+
+def stored_facts(folder: RunFolder, part: int) -> Facts | None:
+    """The facts for lint that were stored when the part was scored."""
+    stored = without_checksum(folder.read_piece(_FACTS.format(part), 0))
+    return None if stored is None else np.frombuffer(stored, dtype=FACTS)
+
+
+def _given_up(score: SampleScore) -> SampleScore:
+    return unscored("error", score.reason or "") if score.status == "open" else score
+
+
+def _open_part(scores: Mapping[str, Scores]) -> OpenPart | None:
+    """The number of samples without a result and the first reason; None if all have one."""
+    by_metric = {name: np.flatnonzero(column.status == _OPEN_CODE).tolist() for name, column in scores.items()}
+    rows = {row for open_rows in by_metric.values() for row in open_rows}
+    if not rows:
+        return None
+    name, row = next((name, open_rows[0]) for name, open_rows in by_metric.items() if open_rows)
+    return OpenPart(len(rows), f"{name}: {scores[name].reasons.get(row)}")
+
+
+def _nobody(metric: str) -> None:
+    """Tell nobody."""
