@@ -33,8 +33,11 @@ def child(target: Path, arguments: list[str]) -> None:
     from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name
-    from multimodal_eval.run import execute, opening
-    from multimodal_eval.run.part import Worker
+    from multimodal_eval.run import opening
+    from multimodal_eval.run.steps.aggregate import Seal
+    from multimodal_eval.run.steps.check import Check
+    from multimodal_eval.run.steps.read import Read
+    from multimodal_eval.run.steps.score import Score
 
     mark("package imported")
     marked(partial(mark, "plan made, model checked"), opening, "make_plan")
@@ -47,9 +50,9 @@ def child(target: Path, arguments: list[str]) -> None:
     timed(stages, "parts: reading", RunFolder, "read_batch")
     timed(stages, "parts: writing", RunFolder, "write_part")
     timed(stages, "parts: writing", RunFolder, "write_pieces")
-    timed(stages, "parts: all", Worker, "score")
+    timed(stages, "parts: all", Score, "part")
     ends: list[float] = []
-    score = Worker.score
+    score = Score.part
 
     def scored(self: Any, number: int) -> Any:
         result = score(self, number)
@@ -57,18 +60,18 @@ def child(target: Path, arguments: list[str]) -> None:
         mark("first part scored")
         return result
 
-    Worker.score = scored  # type: ignore[assignment, method-assign]
-    timed(stages, "input", execute, "read_input")
-    marked(partial(mark, "input read"), execute, "fit")
-    timed(stages, "scoring and results", execute, "finish")
+    Score.part = scored  # type: ignore[assignment, method-assign]
+    timed(stages, "input", Read, "make")
+    marked(partial(mark, "input read"), Check, "make")
+    timed(stages, "scoring", Score, "make")
     finished: list[float] = []
-    finish = execute.finish
+    finish = Seal.make
 
     def timed_finish(*arguments: Any, **options: Any) -> None:
         finish(*arguments, **options)
         finished.append(time.perf_counter())
 
-    execute.finish = timed_finish
+    Seal.make = timed_finish  # type: ignore[assignment, method-assign]
     opener = by_name.find
 
     def find(name: str) -> Any:
@@ -177,7 +180,7 @@ class Run:
         content = json.loads(target.read_text())
         self.stages, self.processes, self.workers = content["stages"], content["processes"], content["workers"]
         self.marks, self.steady = content["marks"], self._steady()
-        self.scoring = self.stages["scoring and results"] - self.stages.get("opening the model", 0.0)
+        self.scoring = self.stages["scoring"] - self.stages.get("opening the model", 0.0)
         self.work = self.stages["input"] + self.scoring  # and the rest is the start of the process and the model
 
     def _steady(self) -> float:
@@ -208,7 +211,7 @@ class Run:
     def shown(self, name: str) -> None:
         scoring, work, whole = (self.samples / seconds for seconds in (self.scoring, self.work, self.seconds))
         print(
-            f"  {name:36} {self.steady:7,.0f} images/s after the first parts, {scoring:7,.0f} scoring and results, "
+            f"  {name:36} {self.steady:7,.0f} images/s after the first parts, {scoring:7,.0f} scoring, "
             f"{work:7,.0f} without start, {whole:7,.0f} whole command ({self.seconds:.1f} s, start "
             f"{self.seconds - self.work:.1f} s), {self.memory / 1e9:.2f} GB",
             flush=True,

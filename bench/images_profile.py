@@ -125,8 +125,10 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
     from multimodal_eval.models import torch_device
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name, on_torch
-    from multimodal_eval.run import execute, part, plan
+    from multimodal_eval.run import plan
     from multimodal_eval.run.engine import local
+    from multimodal_eval.run.steps import score as scoring
+    from multimodal_eval.run.steps.read import Read
 
     use_cache = VectorCache._try
 
@@ -144,14 +146,14 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
         ("parts: reading", RunFolder, "read_batch"),
         ("parts: writing", RunFolder, "write_part"),
         ("parts: writing facts", RunFolder, "write_pieces"),
-        ("parts: facts", part, "facts_of"),
+        ("parts: facts", scoring, "facts_of"),
         ("scorer", image_text._Scorer, "score"),
-        ("input", execute, "read_input"),
-        ("finish", execute, "finish"),
+        ("input", Read, "make"),
+        ("finish", scoring.Score, "make"),
     ):
         timed(stages, stage, owner, method)
     ends: list[float] = []
-    score = part.Worker.score
+    score = scoring.Score.part
 
     def scored(self: Any, number: int) -> Any:
         with adding(stages, "parts: all"):
@@ -159,7 +161,7 @@ def profile(folder: Path, model: str, options: argparse.Namespace) -> None:
         ends.append(time.perf_counter())
         return result
 
-    part.Worker.score = scored  # type: ignore[assignment, method-assign]
+    scoring.Score.part = scored  # type: ignore[assignment, method-assign]
     source = made_input(folder, options.images, options.images)
     chosen = options.only.split("; ") if options.only else [variant.name for variant in VARIANTS]
     variants = [variant for name in chosen for variant in VARIANTS if variant.name == name]

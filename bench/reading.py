@@ -105,24 +105,25 @@ def validate(path: Path) -> Times:
 STAGE = """
 import json, resource, sys, time
 from pathlib import Path
-from multimodal_eval.core.progress import silent
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.steps.read import Read
 
 def used():
     return [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 
 output, workers, data, *predictions = sys.argv[1:]
 plan, source = planned(overlaid(None, metrics=["rouge_l"]), data, *(predictions or [None]))
-folder = RunFolder.create(Path(output), execute.describe(plan, source.recipe()))
+folder = RunFolder.create(Path(output), describe(plan, source.recipe()))
 start, before = time.perf_counter(), sum(usage.ru_utime + usage.ru_stime for usage in used())
-info = execute.read_input(Worker(plan, folder), source, Local(int(workers)), silent)
+run = RunContext(plan, folder, engine=Local(int(workers)), source=lambda: source)
+Read(run).make([None])
 wall, after = time.perf_counter() - start, sum(usage.ru_utime + usage.ru_stime for usage in used())
-print(json.dumps([sum(info.parts), wall, after - before, max(usage.ru_maxrss for usage in used()) / 1024]))
+print(json.dumps([sum(run.info.parts), wall, after - before, max(usage.ru_maxrss for usage in used()) / 1024]))
 """
 
 

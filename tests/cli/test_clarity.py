@@ -264,7 +264,7 @@ def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
     whole = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "whole")["evasion"]["classification"]
     prepared = prepare("dev.csv", "alba.dev.csv", task="evasion")
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        patch.setattr("multimodal_eval.run.steps.score.Score.make", killed)
         with pytest.raises(KeyboardInterrupt):
             score_tasks(prepared, folder / "broken")
     resumed = resume(folder / "broken")

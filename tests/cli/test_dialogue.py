@@ -232,7 +232,7 @@ def killed(*arguments, **settings):
 def test_a_killed_run_is_resumed(folder, monkeypatch):
     dialogue(*FILES, "-o", "whole")
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        patch.setattr("multimodal_eval.run.steps.score.Score.make", killed)
         CliRunner().invoke(cli, ["dialogue", *FILES, "-o", "broken"])
     assert resume("broken").results == load_run("whole").results
 
@@ -244,7 +244,7 @@ def test_a_resumed_run_is_refused_too_if_the_rule_fails(folder, monkeypatch):
     )
     monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.execute.finish", killed)
+        patch.setattr("multimodal_eval.run.steps.score.Score.make", killed)
         CliRunner().invoke(cli, ["dialogue", *FILES, "--rule", "linear", "--plugin", "rule.py", "-o", "broken"])
     done = CliRunner().invoke(cli, ["score", "--resume", "broken", "--plugin", "rule.py"])
     assert "UNSCORED: hidden_metric must score every sample: RANGE: the value 1.11" in str(done.exception)

@@ -19,9 +19,10 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.render import icon
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
-from multimodal_eval.run.engine.base import Recipe
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.engine.base import Job
 from multimodal_eval.run.rescore import rescoring_plan
+from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.steps.score import Score
 from tests.hostile.campaign import EVERY
 from tests.hostile.foreign import Place, edited, mmeval, put, received, texts
 from tests.registry_state import forget_plugins
@@ -331,7 +332,7 @@ def test_a_linked_part_is_not_compared(tmp_path):
 def test_workers_get_no_plugin_of_the_run(made, canary, tmp_path):
     sent = edited(received(made, tmp_path / "sent"), lambda info: info["config"].update(plugins=[str(canary)]))
     plan = rescoring_plan(Run(sent), {"metrics": ["cider"]})
-    worker = Recipe.of(Worker(plan, Run(sent).folder))
-    assert b"canary" not in worker.config
+    job = Job.of(Score(RunContext(plan, Run(sent).folder)))
+    assert b"canary" not in job.config
     named = rescoring_plan(Run(sent), {"metrics": ["cider"]}, [PLUGIN])
     assert named.config.plugins == [str(PLUGIN)]

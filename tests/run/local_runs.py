@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from multimodal_eval import Sample, load_run
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 CRASHING = str(Path(__file__).with_name("crashing_metrics.py"))
@@ -29,7 +29,7 @@ def samples(count=60, **answers):
 def run(path, executor, metrics, data=None, options=None, **settings):
     config = overlaid(None, metrics=metrics, plugins=[PLUGIN, CRASHING], options=options or {}, **settings)
     plan, source = planned(config, samples() if data is None else data, None)
-    execute.start(plan, source, path, executor=executor)
+    start(plan, source, path, executor=executor)
     return load_run(path)
 
 

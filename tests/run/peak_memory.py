@@ -13,11 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
 
 WORDS = [f"word{number}" for number in range(3000)]
 
@@ -44,7 +44,7 @@ def main(count: int, size: int) -> None:
         write_data(Path(folder) / "data.jsonl", count)
         config = overlaid(None, metrics=["cider_d"], skip_lint=True)
         plan, source = planned(config, Path(folder) / "data.jsonl", None)
-        execute.start(plan, source, Path(folder) / "run", executor=Local(2))
+        start(plan, source, Path(folder) / "run", executor=Local(2))
     print(peak())
 
 

@@ -10,16 +10,17 @@ import msgspec
 import pytest
 
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.core.progress import silent
 from multimodal_eval.data.readers import blocks, ranges, splits
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import execute, parallel
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.steps import parallel_reading
+from multimodal_eval.run.steps.read import Read
 
 
 @contextmanager
@@ -31,7 +32,7 @@ def small_splits(split, part=3, block=1 << 20, bucket=1 << 20):
         patch.setattr(planning, "PART_SIZE", part)
         for module in (blocks, splits, ranges):
             patch.setattr(module, "BLOCK", block)
-        patch.setattr("multimodal_eval.run.doubts.ROWS_PER_BUCKET", bucket)
+        patch.setattr("multimodal_eval.run.steps.reading_tasks.ROWS_PER_BUCKET", bucket)
         yield
 
 
@@ -50,14 +51,16 @@ def read(executor, data, predictions=None, **settings):
             ways.append(in_parallel(*arguments))
             return ways[-1]
 
-        in_parallel = parallel.read_in_parallel
-        patch.setattr(execute, "read_in_parallel", noted)
+        in_parallel = parallel_reading.read_in_parallel
+        patch.setattr(parallel_reading, "read_in_parallel", noted)
         error = info = None
         folder = Path(scratch) / "run"
         try:
             plan, source = planned(overlaid(None, metrics=["rouge_l"], **settings), data, predictions)
-            run_folder = RunFolder.create(folder, execute.describe(plan, source.recipe()), is_durable=False)
-            info = execute.read_input(Worker(plan, run_folder), source, executor, silent)
+            run_folder = RunFolder.create(folder, describe(plan, source.recipe()), is_durable=False)
+            run = RunContext(plan, run_folder, engine=executor, source=lambda: source)
+            Read(run).make([None])
+            info = run.info
         except MultimodalEvalError as refusal:
             error = f"{type(refusal).__name__}: {refusal}"
         stored = {

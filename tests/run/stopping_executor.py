@@ -13,9 +13,9 @@ class StoppingExecutor(Inline):
     def __init__(self, items):
         self.items_left = items
 
-    def map(self, worker, work, items):
-        for item in items:
+    def map(self, step, phase):
+        for item in phase.items:
             if self.items_left == 0:
                 raise StoppedError
             self.items_left -= 1
-            yield getattr(worker, work)(item)
+            yield getattr(step, phase.work)(item)

@@ -149,7 +149,7 @@ def test_a_run_without_all_answers_is_refused(tmp_path, runs):
     import msgspec
 
     folder = runs[0].folder
-    folder.write_info(msgspec.structs.replace(runs[0].info, state="generating"))
+    folder.write_info(msgspec.structs.replace(runs[0].info, parts=[]))
     with pytest.raises(RunFolderError, match=r"does not have all answers yet\. Continue it first with: mmeval score"):
         answered(folder.location)
 

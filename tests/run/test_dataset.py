@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.data.runs import score_table
 from multimodal_eval.run import plan as planning
+from multimodal_eval.run.steps import aggregate
 
 COUNT, SIZE = 13, 2
 
@@ -148,7 +149,7 @@ def test_a_rescored_run_is_one_dataset_too(run, tmp_path):
 
 
 def test_aligning_columns_does_not_change_results(run, monkeypatch):
-    monkeypatch.setattr(score_table, "align_columns", lambda folder, parts: None)
+    monkeypatch.setattr(aggregate, "align_columns", lambda folder, parts: None)
     uneven = evaluate(samples(), metrics=["uneven", "bleu"])
     assert not all(schema.equals(schemas(uneven, "scores")[0]) for schema in schemas(uneven, "scores"))
     assert uneven.results == run.results

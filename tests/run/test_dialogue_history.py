@@ -8,9 +8,10 @@ from multimodal_eval import evaluate
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import Answer, EndpointError
-from multimodal_eval.run import execute, plan
+from multimodal_eval.run import plan
 from multimodal_eval.run.generation.model import generation_of
 from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.start import continue_run
 
 ROWS = [
     {"id": f"{dialogue}{turn}", "question": f"{dialogue}{turn}?", "group": dialogue, "expected_answer": "x"}
@@ -69,7 +70,7 @@ def test_an_interrupted_dialogue_continues_with_its_earlier_replies(tmp_path, li
         evaluate(ROWS, metrics="exact_match", model=first, generation=SETTINGS, output=tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     again = make_plan(folder.read_info().config)
-    execute.continue_run(again, lambda: None, folder, generation=generation_of(again, second))
+    continue_run(again, lambda: None, folder, generation=generation_of(again, second))
     assert len(first.asked) == limit
     assert sorted(first.asked + second.asked) == [row["id"] for row in ROWS]  # nothing is asked twice
     turns = (FIRST, SECOND, THIRD, FOURTH)

@@ -12,9 +12,9 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core import registry
 from multimodal_eval.core.errors import RunFolderError, UnavailableError
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
 from tests.edited_runs import rewrite_json
 from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import client
@@ -139,7 +139,7 @@ def interrupted(tmp_path: Path, marker: Path, runs: list[str]) -> Path:
     folder = tmp_path / "interrupted"
     plan, source = planned(overlaid(None, metrics=[MEAN], plugins=[str(PLUGIN)]), samples(), None)
     with pytest.raises(StoppedError):
-        execute.start(plan, source, folder, StoppingExecutor(0))
+        start(plan, source, folder, StoppingExecutor(0))
     edit(folder, lambda info: info["config"].update(plugins=[str(marker.with_name("hostile.py"))]))
     forget_plugins()
     return folder

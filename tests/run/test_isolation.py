@@ -11,11 +11,12 @@ import pytest
 
 from multimodal_eval import resume
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.run import execute, isolation
+from multimodal_eval.run import isolation
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
 from tests.run.local_runs import CRASHED_STATUS, CRASHING, PLUGIN, content, run, samples, statuses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("many_parts", "nothing_is_left_running")]
@@ -77,7 +78,7 @@ def test_a_process_killed_from_outside_changes_nothing(tmp_path):
             os.kill(killed[0], signal.SIGKILL)
 
     plan, source = planned(overlaid(None, metrics=["slow_words"], plugins=[PLUGIN], options=options), samples(), None)
-    execute.start(plan, source, tmp_path / "killed", executor=Local(2), progress=kill)
+    start(plan, source, tmp_path / "killed", executor=Local(2), progress=kill)
     assert killed
     assert not list(tmp_path.rglob("*.partial"))
     run(tmp_path / "whole", Inline(), ["slow_words"], options=options)
@@ -100,7 +101,7 @@ def test_too_many_crashing_samples_are_an_error_and_a_changed_plugin_is_refused(
         plugin.write_text(broken)
         plan, source = planned(overlaid(None, metrics=[name], plugins=[str(plugin)]), data, None)
         with pytest.raises(RunFolderError, match=rf"part 1: over 1 samples .* with {name}\. .*fix it"):
-            execute.start(plan, source, tmp_path / name, executor=Local(2))
+            start(plan, source, tmp_path / name, executor=Local(2))
         plugin.write_text(broken.replace("os.kill(", "print("))
         with pytest.raises(RunFolderError, match="Name the file as it was, or start a new run"):
             resume(tmp_path / name, plugins=[plugin])
@@ -115,5 +116,5 @@ def test_a_crash_while_fitting_is_an_error(tmp_path):
     )
     plan, source = planned(overlaid(None, metrics=["crashing"], plugins=[str(plugin)]), samples(29), None)
     with pytest.raises(RunFolderError, match="a process crashed while gathering the corpus statistics"):
-        execute.start(plan, source, tmp_path / "run", executor=Local(2))
+        start(plan, source, tmp_path / "run", executor=Local(2))
     assert not (tmp_path / "run").exists()

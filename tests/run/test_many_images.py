@@ -19,7 +19,7 @@ from multimodal_eval.evaluation import image_reader
 from multimodal_eval.evaluation.decoding.pool import DecodingPool
 from multimodal_eval.models.clip.encoder import OnnxClip
 from multimodal_eval.run import plan
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.steps.score import Score
 from tests.run.kill_and_resume import content
 
 TINY_CLIP = Path(__file__).parents[1] / "golden" / "clip" / "tiny-clip"
@@ -80,8 +80,8 @@ def test_two_threads_score_two_parts_with_the_same_results(data, tmp_path, monke
     monkeypatch.setattr(OnnxClip, "is_concurrent", True, raising=False)  # as a model on a GPU is
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "other"))  # the model is opened again
     threads = set()
-    score = Worker.score
-    monkeypatch.setattr(Worker, "score", lambda *a: threads.add(threading.current_thread()) or score(*a))
+    score = Score.part
+    monkeypatch.setattr(Score, "part", lambda *a: threads.add(threading.current_thread()) or score(*a))
     evaluate(data, metrics=["clip_score"], output=tmp_path / "two", workers=2)
     assert threading.main_thread() not in threads
     assert content(tmp_path / "one") == content(tmp_path / "two")

@@ -13,9 +13,9 @@ import pytest
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import InputError, NothingScoredError
 from multimodal_eval.core.score import unscored
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
 from tests.cli.command_line import mmeval
 from tests.run.stopping_executor import StoppedError, StoppingExecutor
 
@@ -164,7 +164,7 @@ def test_a_classification_may_have_only_some_kinds_of_labels():
 def test_a_resumed_run_fails_too(never, tmp_path):
     plan, source = planned(overlaid(None, metrics=["never"]), scored(), None)
     with pytest.raises(StoppedError):
-        execute.start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        start(plan, source, tmp_path / "run", StoppingExecutor(0))
     for _ in range(2):  # unfinished, then finished
         with pytest.raises(NothingScoredError, match="never: no score"):
             resume(tmp_path / "run")
@@ -174,7 +174,7 @@ def test_a_resumed_run_fails_too(never, tmp_path):
 def test_a_resumed_run_may_be_allowed(never, tmp_path):
     plan, source = planned(overlaid(None, metrics=["never"]), scored(), None)
     with pytest.raises(StoppedError):
-        execute.start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        start(plan, source, tmp_path / "run", StoppingExecutor(0))
     assert resume(tmp_path / "run", allow_empty=True)["never"]["value"] is None
 
 

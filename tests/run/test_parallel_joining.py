@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.data.readers import parts
-from multimodal_eval.run import joining
 from multimodal_eval.run.engine.base import Inline
+from multimodal_eval.run.steps import reading_tasks
 from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
 
 data_fields = st.fixed_dictionaries(
@@ -170,8 +170,8 @@ def test_other_formats(tmp_path, tiny, data):
 
 
 def test_predictions_are_divided_in_several_steps(tmp_path, tiny, data, monkeypatch):
-    monkeypatch.setattr(joining, "CHUNK", 1)
-    monkeypatch.setattr(joining, "_ROWS", 2)
+    monkeypatch.setattr(reading_tasks, "CHUNK", 1)
+    monkeypatch.setattr(reading_tasks, "_ROWS", 2)
     assert assert_both_ways_equal(data, write(tmp_path / "predictions.jsonl", answers(50)))
 
 

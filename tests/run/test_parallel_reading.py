@@ -18,7 +18,9 @@ from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.splits import Range, counted, splits_of, tasks_of
 from multimodal_eval.run.engine import local
 from multimodal_eval.run.engine.base import Crashed, Inline
-from multimodal_eval.run.part import Worker
+from multimodal_eval.run.steps import parallel_reading
+from multimodal_eval.run.steps.read import Read
+from multimodal_eval.run.steps.reading_tasks import ReadTask
 from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
 
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \t\n", b"\n\x0b\x0c\n"])
@@ -180,10 +182,10 @@ def test_several_files_are_read_in_parallel(tmp_path, tiny):
 @pytest.mark.parametrize("many", [1, 1000])
 def test_many_splits_are_read_in_processes(tmp_path, tiny, monkeypatch, many, nothing_is_left_running):
     path = write(tmp_path / "data.jsonl", rows(60))
-    monkeypatch.setattr(local, "MANY_SPLITS", many)
+    monkeypatch.setattr(parallel_reading, "MANY_SPLITS", many)
     expected = read(Inline(), path)
     if many == 1:
-        monkeypatch.setattr(Worker, "read", None)  # in this process
+        monkeypatch.setattr(Read, "task", None)  # in this process
     assert read(local.Local(5), path) == (True, *expected[1:])
 
 
@@ -192,9 +194,10 @@ def test_a_crash_ends_the_run(tmp_path, tiny, monkeypatch):
     path = write(tmp_path / "data.jsonl", rows(60))
 
     class Crashing(Together):
-        def map(self, worker, work, items):
-            results = list(super().map(worker, work, items))
-            return iter([Crashed("x"), *results[1:]] if work == "read" else results)
+        def map(self, step, phase):
+            results = list(super().map(step, phase))
+            is_reading = any(isinstance(item, ReadTask) for item in phase.items)
+            return iter([Crashed("x"), *results[1:]] if is_reading else results)
 
     assert read(Crashing(), path)[3] == "RunFolderError: a process crashed while reading the input: x"
 

@@ -60,7 +60,8 @@ REFUSED = r"copy is not in the list of runs that you made on this machine, and i
 
 
 def test_nothing_is_asked_for_somebody_elses_run(foreign):
-    unfinished = msgspec.structs.replace(RunFolder(foreign).read_info(), state="generating")
+    info = RunFolder(foreign).read_info()
+    unfinished = msgspec.structs.replace(info, generation=None)
     with pytest.raises(RunFolderError, match=REFUSED):
         refuse_requests(RunFolder(foreign), unfinished, unfinished.config)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
-from multimodal_eval import Run, evaluate, load_run, rescore, resume
+from multimodal_eval import evaluate, load_run, rescore, resume
+from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.data.runs.damage import UncheckedRunWarning, faults
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -224,16 +227,22 @@ def test_a_run_of_an_earlier_version_opens_with_a_warning(run):
     assert len(old.scores()) == COUNT
 
 
-def test_an_interrupted_run_of_an_earlier_version_gets_checksums(run):
-    before = content(run)
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_interrupted_run_of_an_earlier_version_is_started_again(run, version):
+    results = (run / "results.json").read_bytes()
     without_checksums(run)
     (run / "results.json").unlink()
     (run / "scores" / "part-00001.parquet").unlink()
     info = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(info | {"state": "scoring"}))
-    resume(run, progress=False)
+    (run / "run.json").write_text(json.dumps(info | {"format": version, "state": "scoring", "finished": None}))
+    before = content(run)
+    with pytest.raises(RunFolderError, match=rf"\(format {version}\), which this version does not continue") as refused:
+        resume(run, progress=False)
     assert content(run) == before
-    assert Run(run).info.format == 3
+    again = shlex.split(str(refused.value).partition("Start it again: mmeval ")[2])
+    done = CliRunner().invoke(cli, again)
+    assert done.exit_code == 0, done.output
+    assert (run.parent / f"{run.name}-again" / "results.json").read_bytes() == results
 
 
 def test_resuming_keeps_the_paths_as_they_were_given(data, tmp_path, monkeypatch):

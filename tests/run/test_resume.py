@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from typing import Any
 
 import msgspec
 import pytest
 
-import multimodal_eval
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import execute
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
+from multimodal_eval.run.steps.fit import Fit
 from tests.edited_runs import accept_changes, rewrite_json, write_json
 from tests.registry_state import restored_registries
 from tests.run.caption_samples import METRICS, PLUGIN, samples
@@ -37,6 +38,20 @@ def whole(tmp_path_factory):
     return folder
 
 
+UNREAD: dict[str, Any] = {"state": "reading", "finished": None, "parts": [], "signatures": {}}
+
+
+def undisturbed(make):
+    """The work of a step by an engine that does not stop."""
+
+    def made(step, left):
+        engine, step.run.engine = step.run.engine, Inline()
+        make(step, left)
+        step.run.engine = engine
+
+    return made
+
+
 @pytest.mark.parametrize("stage", ["fitting", "scoring"])
 @pytest.mark.parametrize("steps", range(5))
 def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch, whole, stage, steps):
@@ -44,11 +59,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
     with monkeypatch.context() as patched:
         patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: StoppingExecutor(steps))
         if stage == "scoring":
-            original = multimodal_eval.run.execute.fit  # type: ignore[attr-defined]
-            patched.setattr(
-                "multimodal_eval.run.execute.fit",
-                lambda worker, info, executor, progress: original(worker, info, Inline(), progress),
-            )
+            patched.setattr(Fit, "make", undisturbed(Fit.make))
         is_done = stage == "scoring" and steps == 4
         with nullcontext() if is_done else pytest.raises(StoppedError):
             evaluate(whole / "data.jsonl", output=tmp_path / "broken", **ROUND)
@@ -63,7 +74,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch,
 def test_resuming_with_a_changed_metric_is_refused(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    info["state"] = "scoring"
+    info["state"], info["finished"] = "scoring", None
     info["signatures"]["cider"]["text"] += "|older"
     write_json(tmp_path / "run" / "run.json", info)
     with pytest.raises(RunFolderError, match="older"):
@@ -73,7 +84,7 @@ def test_resuming_with_a_changed_metric_is_refused(tmp_path):
 def test_samples_in_memory_cannot_be_read_again(tmp_path):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    write_json(tmp_path / "run" / "run.json", {**info, "state": "reading"})
+    write_json(tmp_path / "run" / "run.json", {**info, **UNREAD})
     with pytest.raises(RunFolderError, match="Start a new run"):
         resume(tmp_path / "run")
 
@@ -88,7 +99,7 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
 def test_a_run_in_use_by_another_process_is_refused(tmp_path):
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    write_json(tmp_path / "run" / "run.json", {**info, "state": "scoring"})
+    write_json(tmp_path / "run" / "run.json", {**info, "state": "scoring", "finished": None})
     with run.folder.locked(), pytest.raises(RunFolderError, match="another process"):
         resume(tmp_path / "run")
     resume(tmp_path / "run")
@@ -100,7 +111,7 @@ def test_a_resumed_run_whose_input_is_refused_keeps_its_folder(tmp_path):
     data.write_text('{"id": "a", "generated_answer": "x", "references": ["x"]}\n')
     evaluate(data, metrics=["rouge_l"], output=tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
-    folder.write_info(msgspec.structs.replace(folder.read_info(), state="reading"))
+    folder.write_info(msgspec.structs.replace(folder.read_info(), **UNREAD))
     (tmp_path / "run" / "notes.txt").write_text("mine")
     data.write_text("not JSON\n")
     with pytest.raises(InputError):
@@ -115,7 +126,7 @@ def test_tuple_options_are_equal_to_the_lists_in_json(tmp_path):
 
     plan, source = planned(overlaid(None, metrics=["listed"]), samples(), None)
     with pytest.raises(StoppedError):
-        execute.start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        start(plan, source, tmp_path / "run", StoppingExecutor(0))
     assert resume(tmp_path / "run")["listed"]["value"] == 2.0
     again = rescore(tmp_path / "run", {"metrics": ["listed"]}, output=tmp_path / "again")
     assert again.info.signatures == load_run(tmp_path / "run").info.signatures
@@ -129,6 +140,6 @@ def test_exchanged_parts_of_scores_are_refused(tmp_path, monkeypatch):
     for part, table in enumerate(reversed([folder.read_part("scores", part) for part in (0, 1)])):
         folder.write_part("scores", part, table)
     accept_changes(tmp_path / "run")
-    rewrite_json(tmp_path / "run" / "run.json", lambda info: info.update(state="scoring"))
+    rewrite_json(tmp_path / "run" / "run.json", lambda info: info.update(state="scoring", finished=None))
     with pytest.raises(RunFolderError, match="are not those of the input, in its order: parts have been exchanged"):
         resume(tmp_path / "run")

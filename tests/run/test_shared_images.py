@@ -15,11 +15,11 @@ from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.evaluation.metrics.cider import cider
-from multimodal_eval.run import part as parts
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.execute import start
 from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
+from multimodal_eval.run.steps import fit as parts
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from tests.run.comparison import state_bytes
 
@@ -190,9 +190,10 @@ def test_without_images_nothing_is_looked_for(part_size):
         def __init__(self):
             self.works = []
 
-        def map(self, worker, work, items):
-            self.works.append(work)
-            return super().map(worker, work, items)
+        def map(self, step, phase):
+            if phase.items:
+                self.works.append(f"{type(step).__name__}.{phase.work}")
+            return super().map(step, phase)
 
     def works(samples):
         executor = Recording()
@@ -202,8 +203,10 @@ def test_without_images_nothing_is_looked_for(part_size):
 
     part_size(2, 1)
     rows = [(None, f"w{number}", [f"w{number} v"]) for number in range(6)]
-    assert works(samples_of(rows)) == ["fit", "merge", "score"]
+    assert works(samples_of(rows)) == ["Fit.part", "Fit.merge", "Score.part"]
     different = [(str(number), *row[1:]) for number, row in enumerate(rows)]
-    assert works(samples_of(different)) == ["keys", "shared", "fit", "merge", "score"]
+    assert works(samples_of(different)) == ["Fit.keys", "Fit.shared", "Fit.part", "Fit.merge", "Score.part"]
     shared = [(str(number % 2), *row[1:]) for number, row in enumerate(rows)]
-    assert works(samples_of(shared)) == ["keys", "shared", "fit", "fit_moved", "merge", "score"]
+    assert works(samples_of(shared)) == [
+        *("Fit.keys", "Fit.shared", "Fit.part", "Fit.moved", "Fit.merge", "Score.part")
+    ]

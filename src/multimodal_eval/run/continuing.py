@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 
 from multimodal_eval.core.errors import DamagedFileError, RunFolderError
-from multimodal_eval.core.records import RUN_FORMAT
+from multimodal_eval.core.records import RUN_FORMAT, RunInfo
 from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.isolation import has_died
@@ -29,15 +30,22 @@ def find_damage(run: RunContext) -> None:
 def refuse_old_format(run: RunContext) -> None:
     """Refuse to continue a run of an earlier version. Finished ones can be opened, compared and rescored."""
     info = run.info
-    if info.format == RUN_FORMAT:
-        return
-    again = f"mmeval {info.command}"
-    if info.source is not None:
-        again = " ".join([again, *filter(None, (info.source.data, info.source.predictions))])
-    raise RunFolderError(
-        f"{run.folder.label} is an unfinished or damaged run of an earlier version (format {info.format}), which this "
-        f"version cannot continue. Start it again: {again} …"
-    )
+    if info.format != RUN_FORMAT:
+        again = "Start a new run" if info.source is None else f"Start it again: {_started_again(run.folder, info)}"
+        raise RunFolderError(
+            f"{run.folder.label} is an unfinished or damaged run of an earlier version (format {info.format}), which "
+            f"this version does not continue. {again}"
+        )
+
+
+def _started_again(folder: RunFolder, info: RunInfo) -> str:
+    """The command that starts the run in another folder. It names what every run must have."""
+    assert info.source is not None
+    config = info.config
+    words = ["mmeval", info.command, info.source.data, *filter(None, [info.source.predictions])]
+    words += [] if config.generation is None else ["--model", config.generation.model]
+    words += ["--task", config.task] if config.task is not None else ["--metrics", ",".join(info.metrics)]
+    return shlex.join([*words, "-o", f"{folder.label}-again"])
 
 
 def _restore_manifest(folder: RunFolder) -> None:

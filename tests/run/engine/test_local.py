@@ -17,13 +17,15 @@ from multimodal_eval import load_run, metric, resume
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, UnknownNameError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
-from multimodal_eval.run import execute
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine import local
-from multimodal_eval.run.engine.base import AHEAD, Inline, Recipe, in_order
+from multimodal_eval.run.engine.base import AHEAD, Inline, Job, Phase, in_order
 from multimodal_eval.run.engine.local import BUNDLE, THREADS, Local, bundled
 from multimodal_eval.run.opening import planned
 from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.start import start
+from multimodal_eval.run.steps.score import Score
 from tests.run.local_runs import PLUGIN, content, run, samples
 
 pytestmark = pytest.mark.usefixtures("many_parts", "nothing_is_left_running")
@@ -84,7 +86,7 @@ def test_an_interrupted_run_with_bundles_leaves_no_process_and_resumes(tmp_path)
 
     plan, source = planned(overlaid(None, metrics=["cider"]), samples(130), None)
     with pytest.raises(KeyboardInterrupt):
-        execute.start(plan, source, tmp_path / "broken", executor=Local(8), progress=stop)
+        start(plan, source, tmp_path / "broken", executor=Local(8), progress=stop)
     assert multiprocessing.active_children() == []
     resume(tmp_path / "broken")
     run(tmp_path / "whole", Inline(), ["cider"], data=samples(130))
@@ -140,17 +142,15 @@ def test_a_task_known_only_to_this_process_reaches_the_others(tmp_path):
         for name, executor in (("inline", Inline()), ("local", Local(2))):
             config = overlaid(None, task=task, plugins=[PLUGIN], skip_unavailable=True)
             plan, source = planned(config, samples(30), None)
-            execute.start(plan, source, tmp_path / f"{task}-{name}", executor=executor)
+            start(plan, source, tmp_path / f"{task}-{name}", executor=executor)
         assert content(tmp_path / f"{task}-local") == content(tmp_path / f"{task}-inline")
 
 
-def test_a_recipe_rebuilds_the_plan(tmp_path):
-    from multimodal_eval.run.part import Worker
-
+def test_a_job_rebuilds_the_plan(tmp_path):
     tasks = {"mine": {"weights": {"cider": 0.5, "bleu": 0.5}, "on_missing": "renormalise"}}
     plan = make_plan(overlaid(None, task="mine", tasks=tasks, seed=3, by=["group"]))
-    recipe = Recipe.of(Worker(plan, RunFolder(tmp_path)))
-    rebuilt = pickle.loads(pickle.dumps(recipe)).worker().plan
+    job = Job.of(Score(RunContext(plan, RunFolder(tmp_path))))
+    rebuilt = pickle.loads(pickle.dumps(job)).here().run.plan
     assert (rebuilt.task, rebuilt.composite, rebuilt.names) == (plan.task, plan.composite, plan.names)
     assert [metric.signature() for metric in rebuilt.metrics] == [metric.signature() for metric in plan.metrics]
 
@@ -185,12 +185,11 @@ def test_a_slow_consumer_slows_the_workers_down(tmp_path):
         started.append(sample.id)
         return 1.0
 
-    from multimodal_eval.run.part import Worker
-
     run(tmp_path / "run", Inline(), ["counting"], data=samples(40))
     started.clear()
     plan = make_plan(overlaid(None, metrics=["counting"]))
-    results = Local(2).map(Worker(plan, RunFolder(tmp_path / "run")), "score", range(6))
+    step = Score(RunContext(plan, RunFolder(tmp_path / "run")))
+    results = Local(2).map(step, Phase("part", range(6)))
     next(results)
     time.sleep(0.3)
     assert len(started) <= 7 * AHEAD * 2
@@ -250,7 +249,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path, metrics, error):
     config = overlaid(None, metrics=metrics, plugins=[PLUGIN])
     plan, source = planned(config, samples(), None)
     with pytest.raises(error):
-        execute.start(plan, source, tmp_path / "broken", executor=Local(3), progress=stop)
+        start(plan, source, tmp_path / "broken", executor=Local(3), progress=stop)
     assert multiprocessing.active_children() == []
     resume(tmp_path / "broken")
     run(tmp_path / "whole", Inline(), metrics)

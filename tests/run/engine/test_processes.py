@@ -29,7 +29,8 @@ def script(tmp_path):
         textwrap.dedent(f"""
         from pathlib import Path
         from multimodal_eval import Sample
-        from multimodal_eval.run import execute, plan as planning
+        from multimodal_eval.run import plan as planning
+        from multimodal_eval.run.start import start
         from multimodal_eval.run.config import overlaid
         from multimodal_eval.run.opening import planned
         from multimodal_eval.run.engine.local import Local
@@ -42,7 +43,7 @@ def script(tmp_path):
         options = {{"slow_words": {{"hold": {str(tmp_path / "hold")!r}}}}}
         settings = dict(metrics=["slow_words"], plugins=[{PLUGIN!r}], options=options)
         plan, source = planned(overlaid(None, **settings), data, None)
-        execute.start(plan, source, Path({str(tmp_path / "run")!r}), executor=Local(2))
+        start(plan, source, Path({str(tmp_path / "run")!r}), executor=Local(2))
         """)
     )
     return [sys.executable, str(file)]
@@ -103,7 +104,7 @@ def test_a_daemon_process_scores_without_children(tmp_path):
 def test_evaluate_uses_all_cores(monkeypatch, tmp_path):
     used = []
     monkeypatch.setattr(local, "cores", lambda: 3)
-    monkeypatch.setattr(local, "_in_threads", lambda worker, work, items, workers: used.append(workers) or ())
+    monkeypatch.setattr(local, "_in_threads", lambda step, phase, workers: used.append(workers) or ())
     with pytest.raises(ValueError, match="zip"):
         evaluate(samples(), metrics=["bleu"], output=tmp_path / "run")
     assert used == [3]

@@ -28,8 +28,9 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.run import plan
 from multimodal_eval.run.engine.ray import RayExecutor
 from multimodal_eval.run.evaluate import resume
-from multimodal_eval.run.part import CRASHED, Worker
 from multimodal_eval.run.rescore import rescore
+from multimodal_eval.run.steps.read import Read
+from multimodal_eval.run.steps.score import CRASHED
 from tests.run.kill_and_resume import START, content
 from tests.run.processes import descendants, is_running
 
@@ -154,7 +155,7 @@ def test_several_files_are_read_by_tasks(address, tmp_path, monkeypatch, is_join
     settings = {"metrics": ["cider_d"]}
     local = evaluate(data, predictions, output=tmp_path / "local", **settings)
     monkeypatch.setattr(splits, "SPLIT", 1000)
-    monkeypatch.setattr(Worker, "read", None)  # in this process, which only plans and sums
+    monkeypatch.setattr(Read, "task", None)  # in this process, which only plans and sums
     monkeypatch.setattr(FileInput, "parts", None)
     monkeypatch.setattr(FileInput, "describe", None)
     cluster = Engine("ray", address=address)

@@ -343,7 +343,7 @@ def test_rescoring_carries_the_answers_over(data, tmp_path):
             assert (tmp_path / "again" / kind / file.name).read_bytes() == file.read_bytes()
     assert verify_run(tmp_path / "again", deep=True).faults == ()
     flip(tmp_path / "again" / "answers" / "part-00000.parquet")
-    with pytest.raises(RunFolderError, match=r"is damaged\. Restore it, or rescore"):
+    with pytest.raises(RunFolderError, match=r"run/answers/part-00000.parquet is damaged"):
         resume(tmp_path / "again", progress=False)
 
 

@@ -20,7 +20,7 @@ from multimodal_eval.run import plan as plans
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.generation import stopped
-from multimodal_eval.run.generation.arrangement import arranged_again
+from multimodal_eval.run.generation.arrangement import arranged
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
 from tests.run.local_runs import PLUGIN
@@ -171,7 +171,7 @@ def test_the_part_where_it_stopped_can_be_read_again(tmp_path):
     info = RunFolder(tmp_path / "run").read_info()
     settings = overlaid(None, metrics=["exact_match"], generation=info.config.generation)
     plan = plans.make_plan(settings)
-    opened = arranged_again(lambda: FileInput(path), plan, info)()
+    opened = arranged(FileInput(path), plan, info)
     parts = list(opened.parts(Problems(), Summary(), plan.part_size))
     assert [len(part) for part in parts] == info.parts
     assert [sample.id for part in parts for sample in part.samples(["id"])] == order()[: sum(info.parts)]

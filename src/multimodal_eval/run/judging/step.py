@@ -50,7 +50,7 @@ from multimodal_eval.run.judging.verdict_parts import (
 )
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["judge"]
+__all__ = ["begin", "judge"]
 
 _LISTED = 20  # problems in a message
 _READ_AHEAD = 256  # samples
@@ -58,20 +58,12 @@ _PREPARED = 1.25  # questions that are prepared, per question that may be asked 
 _AHEAD = 2  # parts that a model may be ahead of the slowest one, whose replies complete them
 
 
-def judge(
-    plan: Plan,
-    folder: RunFolder,
-    info: RunInfo,
-    progress: Progress,
-    *,
-    accept_open: bool = False,
-    refused: Collection[str] = (),
-) -> RunInfo:
-    """Ask all judges of a run what they have not been asked yet. Returns the description of the run.
+def begin(plan: Plan, folder: RunFolder, info: RunInfo, refused: Collection[str] = ()) -> RunInfo:
+    """Check that every question can be asked, and store what will be asked. After this, the run can be resumed.
 
     `refused` are metrics whose judges only somebody else's run names: they must not be asked.
     """
-    waiting = [metric for metric in plan.judges if VerdictParts(folder, metric.name, info.parts).left]
+    waiting = _waiting(plan, folder, info)
     new = [metric for metric in waiting if metric.name not in info.judging]
     refuse_judging(folder, {metric.name: metric.config for metric in waiting if metric.name in refused})
     for metric in waiting:
@@ -86,6 +78,16 @@ def judge(
     info = msgspec.structs.replace(info, state="judging", judging={**info.judging, **described})
     folder.record_checksums()
     folder.write_info(info)
+    return info
+
+
+def _waiting(plan: Plan, folder: RunFolder, info: RunInfo) -> list[AskingMetric]:
+    return [metric for metric in plan.judges if VerdictParts(folder, metric.name, info.parts).left]
+
+
+def judge(plan: Plan, folder: RunFolder, info: RunInfo, progress: Progress, *, accept_open: bool = False) -> RunInfo:
+    """Ask all judges of a run what they have not been asked yet. Returns the description of the run."""
+    waiting = _waiting(plan, folder, info)
     for metric in waiting:
         run_async(_Step(plan, folder, info, metric, progress, accept_open).run())
     for metric in plan.judges:

@@ -50,6 +50,7 @@ from multimodal_eval.run.description import now
 from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
 from multimodal_eval.run.generation.stopped import notes_of, with_sequence
 from multimodal_eval.run.human import notes_on_labels
+from multimodal_eval.run.incomplete import refuse_incomplete
 from multimodal_eval.run.judging.stopped import stop_notes, with_decision
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.plan import Plan
@@ -69,6 +70,7 @@ class Aggregate(Step):
     def make(self, left: Sequence[Any]) -> None:
         """Compute them from the stored scores."""
         run = self.run
+        refuse_incomplete(run.plan, run.folder, run.info)
         align_columns(run.folder, len(run.parts))
         plan = with_seen_bounds(run.plan, run.folder, run.info)
         if plan is not run.plan:

@@ -100,12 +100,12 @@ class Answers(Step):
         if run.generation is None:
             command = resuming(folder, run.info)
             raise RunFolderError(f"{folder.label} has samples without an answer. Continue with: {command}")
-        run.has_asked = True
         run.remove_damaged("answers/")
         if run.info.generation is None:
             run.keep(run.generation.begin(folder, run.info))
         else:  # other answers may give other corpus statistics
             run.note(state=self.state, signatures={}, generation=replace(run.info.generation, statuses={}))
+        run.has_asked = True
         stopper = stopper_of(run.plan, folder, run.info)
         progress, accept_open = run.progress, run.accept_open
         run.keep(run.generation.answers(folder, run.info, progress, accept_open=accept_open, stopper=stopper))
@@ -130,12 +130,13 @@ class Verdicts(Step):
 
     def make(self, left: Sequence[str]) -> None:
         """Ask them."""
-        from multimodal_eval.run.judging.step import judge
+        from multimodal_eval.run.judging.step import begin, judge
 
         run = self.run
         run.remove_damaged("verdicts/")
-        run.has_asked = True
         judging = run.info.judging
         uncounted = {name: replace(judging[name], statuses={}, pairs=[]) for name in left if name in judging}
         run.keep(replace(run.info, judging={**judging, **uncounted}))
-        run.keep(judge(run.plan, run.folder, run.info, run.progress, accept_open=run.accept_open, refused=run.refused))
+        run.keep(begin(run.plan, run.folder, run.info, run.refused))
+        run.has_asked = True
+        run.keep(judge(run.plan, run.folder, run.info, run.progress, accept_open=run.accept_open))

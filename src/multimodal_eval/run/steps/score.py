@@ -32,7 +32,7 @@ from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.injection import judged_columns
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
-from multimodal_eval.run.incomplete import OpenPart, refuse_incomplete, refuse_open
+from multimodal_eval.run.incomplete import OpenPart, refuse_open
 from multimodal_eval.run.isolation import Suspect, noting_death, score_without_crashes
 from multimodal_eval.run.runner import RunContext, Step
 from multimodal_eval.run.signatures import signatures
@@ -105,7 +105,6 @@ class Score(Step):
                 run.progress("scoring", done, total)
         run.folder.clear_temporary()  # from processes that crashed while writing
         refuse_open(run, open_parts)
-        refuse_incomplete(run.plan, run.folder, run.info)
 
     def phase(self, work: str, items: Sequence[Any], *, is_apart: bool = False) -> Phase:
         """Work on some items; apart is in other processes, after a crash."""

@@ -9,39 +9,40 @@ from multimodal_eval.core.scores import joined
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.opening import planned
-from multimodal_eval.run.part import CRASHED, Worker
+from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.steps.score import CRASHED, Score
 
 SAMPLES = [Sample(id=str(number), generated_answer="x" * number) for number in range(1, 6)]
 
 
 @pytest.fixture
-def worker(tmp_path):
+def step(tmp_path):
     @metric("length", bounds=(0, None), version="1")
     def length(sample):
         return float(len(sample.generated_answer))
 
     evaluate(SAMPLES, metrics=["length"], output=tmp_path / "run")
     plan, _ = planned(overlaid(None, metrics=["length"]), SAMPLES, None)
-    return Worker(plan, RunFolder(tmp_path / "run"))
+    return Score(RunContext(plan, RunFolder(tmp_path / "run")))
 
 
 @pytest.mark.parametrize("crashing", [[0], [4], [0, 3], [0, 1, 2, 3, 4]])
-def test_rows_that_crash_a_metric_are_errors_and_the_others_keep_their_scores(worker, crashing):
-    worker.exclude(0, {"length": crashing})
-    assert worker.score_again(0) is None
-    table = worker.folder.read_part("scores", 0)
+def test_rows_that_crash_a_metric_are_errors_and_the_others_keep_their_scores(step, crashing):
+    step.exclude(0, {"length": crashing})
+    assert step.part(0) is None
+    table = step.run.folder.read_part("scores", 0)
     assert table.column("length").to_pylist() == [None if row in crashing else row + 1.0 for row in range(5)]
     assert table.column("length:status").to_pylist() == ["error" if row in crashing else "ok" for row in range(5)]
     reasons = dict.fromkeys(crashing, CRASHED.reason)
     assert table.column("length:reason").to_pylist() == [reasons.get(row) for row in range(5)]
 
 
-def test_batches_of_a_part_are_scored_in_order(worker, monkeypatch):
-    samples = worker.folder.read_batch(0)
-    whole = worker.scored(worker.plan.metrics[0], samples)
-    monkeypatch.setattr("multimodal_eval.run.part.BATCH", 2)
+def test_batches_of_a_part_are_scored_in_order(step, monkeypatch):
+    samples = step.run.folder.read_batch(0)
+    whole = step.scored(step.run.plan.metrics[0], samples)
+    monkeypatch.setattr("multimodal_eval.run.steps.score.BATCH", 2)
     for threads in (1, 3):
-        worker.threads = threads
-        assert list(worker.scored(worker.plan.metrics[0], samples)) == list(whole)
+        step.threads = threads
+        assert list(step.scored(step.run.plan.metrics[0], samples)) == list(whole)
     assert list(joined([whole])) == list(whole)
     assert whole.values.tolist() == [1, 2, 3, 4, 5]

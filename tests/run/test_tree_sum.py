@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.run.sums import TreeSum
+from multimodal_eval.run.steps.fit import TreeSum
 
 
 def tree_sum(states):
