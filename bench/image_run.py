@@ -71,7 +71,7 @@ def child(target: Path, arguments: list[str]) -> None:
         finish(*arguments, **options)
         finished.append(time.perf_counter())
 
-    Seal.make = timed_finish  # type: ignore[assignment, method-assign]
+    Seal.make = timed_finish  # type: ignore[method-assign]
     opener = by_name.find
 
     def find(name: str) -> Any:

@@ -107,7 +107,7 @@ import json, resource, sys, time
 from pathlib import Path
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.description import describe
+from multimodal_eval.run.start import describe
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
 from multimodal_eval.run.runner import RunContext

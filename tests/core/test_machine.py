@@ -3,7 +3,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 from multimodal_eval.core.machine import package_version
-from multimodal_eval.run.description import PACKAGES
+from multimodal_eval.run.start import PACKAGES
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, "Typing.Extensions", "typing-extensions"])

@@ -14,11 +14,11 @@ from multimodal_eval.data.readers import blocks, ranges, splits
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
 from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.start import describe
 from multimodal_eval.run.steps import parallel_reading
 from multimodal_eval.run.steps.read import Read
 

@@ -13,7 +13,7 @@ from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
 from multimodal_eval.models.source import find_model
-from multimodal_eval.run.description import PACKAGES
+from multimodal_eval.run.start import PACKAGES
 from tests.contract.examples import IMAGES, png
 
 ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.reference_texts} for s in IMAGES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.upcoming import Upcoming
+from multimodal_eval.run.steps.score import Upcoming
 
 
 def batch_of(part):

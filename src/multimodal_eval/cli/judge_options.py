@@ -10,6 +10,7 @@ import click
 from multimodal_eval.cli.options import Command, Params, PositiveNumber
 
 if TYPE_CHECKING:
+    from multimodal_eval.core.config import RunConfig
     from multimodal_eval.run.judging.settings import JudgeSettings
 
 # Parameter of a command -> setting of a judge that may change while a run is continued.
@@ -63,6 +64,15 @@ def judge_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def with_judge_options(config: RunConfig, params: Params) -> RunConfig:
+    """The configuration with the settings that were given for its judges."""
+    if all(params[option] in (None, ()) for option in JUDGE_OPTIONS):
+        return config
+    from multimodal_eval.run.judging.settings import with_judge
+
+    return with_judge(config, judge_settings(params))
 
 
 def judge_settings(params: Params) -> JudgeSettings:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from multimodal_eval.cli.generation_options import generation_settings
-from multimodal_eval.cli.judge_options import judge_settings
+from multimodal_eval.cli.judge_options import with_judge_options
 from multimodal_eval.cli.options import Params
 from multimodal_eval.cli.running import settings_of
 
@@ -25,7 +25,6 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
 
     from multimodal_eval.run.generation.model import generation_of, with_model
     from multimodal_eval.run.generation.preview import estimated, request_for
-    from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import planned
 
     if not params["dry_run"] and params["show_request"] is None:
@@ -33,7 +32,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
     has_judges = scores and bool(config.judges)
     if has_judges:
-        config = with_judge(config, judge_settings(params))
+        config = with_judge_options(config, params)
     wants_metrics = scores and (params["dry_run"] or has_judges)  # a request needs none
     config = msgspec.structs.replace(config, skip_unavailable=True)  # nothing is scored, so no model is needed
     plan, source = planned(config, data, None, scores=wants_metrics)
@@ -61,10 +60,9 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
 
 def show_questions(data: Any, predictions: Any, params: Params) -> None:
     """Show what judges would be asked about answers that exist."""
-    from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import planned
 
-    plan, source = planned(with_judge(settings_of(params), judge_settings(params)), data, predictions)
+    plan, source = planned(with_judge_options(settings_of(params), params), data, predictions)
     if not plan.judges:
         raise click.UsageError("no metric of this run asks a judge, so that nothing would be sent")
     if params["show_request"] is not None:

@@ -15,7 +15,7 @@ from multimodal_eval.cli.generation_options import (
     refuse_no_model,
     until_options,
 )
-from multimodal_eval.cli.judge_options import JUDGE_CHANGEABLE, judge_options, judge_settings
+from multimodal_eval.cli.judge_options import JUDGE_CHANGEABLE, judge_options, with_judge_options
 from multimodal_eval.cli.options import (
     Params,
     data_output_options,
@@ -97,12 +97,11 @@ def _fresh(data: Any, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.generation.model import generation_of, with_model
-    from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import default_folder, planned
 
     engine = engine_of(params)
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
-    config = with_judge(config, judge_settings(params))
+    config = with_judge_options(config, params)
     plan, source = planned(config, data, None, fetch if params["fetching"] else None)
     check_gates(params, plan)
     generation = generation_of(plan, batch_of(params))

@@ -66,14 +66,15 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
 
     The settings of the file become those of --config, below the settings of a file that is given there.
     """
-    import msgspec
-
-    from multimodal_eval.run.config import load_config
-    from multimodal_eval.run.task_files import is_task_file, with_task
+    from multimodal_eval.run.config import is_task_file, load_config
 
     if not is_task_file(data):
         refuse_task_data(data, params)
         return data, dict(params)
+    import msgspec
+
+    from multimodal_eval.run.task_files import with_task
+
     chosen, config = (params["task"], params.get("metrics")), params["config"]
     if params["allow_outside"]:
         config = {**msgspec.to_builtins(load_config(config)), "allow_outside": True}

@@ -14,6 +14,7 @@ from multimodal_eval.cli.judge_options import (
     judge_changes,
     judge_options,
     judge_settings,
+    with_judge_options,
 )
 from multimodal_eval.cli.options import (
     Params,
@@ -118,11 +119,10 @@ def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
 def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.run.judging.settings import with_judge
     from multimodal_eval.run.opening import default_folder, planned
 
     engine = engine_of(params)
-    config = with_judge(settings_of(params), judge_settings(params))
+    config = with_judge_options(settings_of(params), params)
     plan, source = planned(config, data, predictions, fetch if params["fetching"] else None)
     check_gates(params, plan)
     path = params["output"] or default_folder(plan)

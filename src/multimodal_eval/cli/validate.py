@@ -85,8 +85,8 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
 def _task_data(data: Path, params: Params) -> tuple[Path, dict[str, str], str | None]:
     """The data, columns and format of a task file; other data as they are."""
     from multimodal_eval.cli.running import refuse_task_data
-    from multimodal_eval.run.config import merged_columns
-    from multimodal_eval.run.task_files import is_task_file, open_task
+    from multimodal_eval.run.config import is_task_file, merged_columns
+    from multimodal_eval.run.task_files import open_task
 
     columns = dict(params["mapping"])
     if not is_task_file(data):

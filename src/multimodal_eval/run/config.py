@@ -10,13 +10,13 @@ import msgspec
 
 from multimodal_eval.core.config import JudgeConfig, RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.judge_config import PREFIX
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import ANSWER_ALIASES
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.resources.catalogue import CATALOGUE
 from multimodal_eval.run.config_faults import in_words
-from multimodal_eval.run.judging.files import with_judges
 
 MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a folder
 
@@ -76,7 +76,7 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         changes["map"] = merged_columns(base.get("map", {}), changes["map"])
     if isinstance(changes.get("human"), dict):
         changes["human"] = {**base.get("human", {}), **changes["human"]}
-    config = with_judges(_converted({**base, **changes}, "the settings"))
+    config = _with_judges(_converted({**base, **changes}, "the settings"))
     # Absolute paths: a resumed run must find plug-ins, images and the files in options from any working directory.
     return msgspec.structs.replace(
         config,
@@ -87,6 +87,15 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
             for metric, options in config.options.items()
         },
     )
+
+
+def _with_judges(config: RunConfig) -> RunConfig:
+    """The configuration with the content of its judges' files, if it has judges."""
+    if not config.judges and not any(entry.startswith(PREFIX) for entry in config.metrics or ()):
+        return config
+    from multimodal_eval.run.judging.files import with_judges
+
+    return with_judges(config)
 
 
 def _with_declared_judges(settings: dict[str, Any]) -> dict[str, Any]:
@@ -172,3 +181,8 @@ def json_schema() -> JsonObject:
         "title": "mmeval run configuration",
         **schema,
     }
+
+
+def is_task_file(data: object) -> bool:
+    """Whether the data of a call are a task file."""
+    return isinstance(data, str | Path) and Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()

@@ -9,8 +9,7 @@ from multimodal_eval.core.errors import DamagedFileError, RunFolderError
 from multimodal_eval.core.records import RUN_FORMAT, RunInfo
 from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run.isolation import has_died
-from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.runner import WORKING, RunContext
 
 __all__ = ["find_damage"]
 
@@ -22,7 +21,7 @@ def find_damage(run: RunContext) -> None:
     refuse_old_format(run)
     _restore_manifest(folder)
     run.is_continued = True
-    run.isolates = has_died(folder)
+    run.isolates = folder.read_piece(WORKING, 0) is not None
     run.damaged = {fault.name for fault in faults(folder)}
     folder.before_change = partial(_remove_dependants, run)
 

@@ -25,7 +25,6 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
 from multimodal_eval.run.consent import refuse_media
-from multimodal_eval.run.description import described_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.evaluate import continue_in, resumed_plan
 from multimodal_eval.run.generation.answer_parts import resuming
@@ -36,7 +35,7 @@ from multimodal_eval.run.opening import Data, opened_again, place, planned, remo
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
-from multimodal_eval.run.start import continue_run, start
+from multimodal_eval.run.start import continue_run, described_metrics, start
 from multimodal_eval.run.task_files import with_task
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from multimodal_eval.analysis.human_labels import column_of, human_columns, labels_of
+from multimodal_eval.analysis.human_labels import human_columns, labels_of
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["notes_on_labels", "refuse_bad_labels"]
+__all__ = ["refuse_bad_labels"]
 
 # `metadata`, but not `metadata.key` or `metadata["key"]`. Templates call no functions.
 _ALL_METADATA = re.compile(r"""\bmetadata\b(?!\s*\.\s*\w|\s*\[\s*['"])""")
@@ -44,16 +44,3 @@ def _refuse_shown_labels(config: RunConfig) -> None:
     for name, judge in config.judges.items():
         if judge.baseline in columns:
             raise ConfigError(f"the judge {name!r} shows {judge.baseline!r}, which is a column of human labels")
-
-
-def notes_on_labels(info: RunInfo) -> list[str]:
-    """What the results say about labels that were there before the answers."""
-    if info.generation is None or info.rescored_from is not None:
-        return []
-    columns = dict.fromkeys(column_of(info.config, name) for name in info.metrics)
-    return [
-        f"the human labels in {column!r} were in the input, before the answers were generated: "
-        "they must be labels of these answers"
-        for column in columns
-        if column is not None
-    ]

@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.engine.base import Crashed
-from multimodal_eval.run.incomplete import OpenPart
-from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.steps.score import OpenPart, Score
 
-if TYPE_CHECKING:
-    from multimodal_eval.run.steps.score import Score
-
-_WORKING = "working"  # a file that exists while metrics work, and stays if their process dies
 MAX_CRASHING = 20  # samples per part: with more, the samples are unlikely to be the cause
-
-
-def has_died(folder: RunFolder) -> bool:
-    """Whether a process died while it worked on the run; the next one then works in child processes."""
-    return folder.read_piece(_WORKING, 0) is not None
-
-
-@contextmanager
-def noting_death(run: RunContext) -> Iterator[None]:
-    """If this process dies meanwhile, leave a mark in the run folder. Any other end removes it."""
-    folder = run.folder
-    if folder.is_kept:
-        folder.write_pieces(_WORKING, [b""], is_temporary=True)
-    try:
-        yield
-    finally:
-        if folder.is_kept:
-            folder.remove_pieces(_WORKING)
 
 
 def score_without_crashes(step: Score, part: int, size: int) -> OpenPart | None:

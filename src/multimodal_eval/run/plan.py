@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from multimodal_eval.analysis.human_labels import check_human
 from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
@@ -162,7 +161,10 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     _refuse_names_in_other_case(names)
     if config.strata is not None:
         check_strata(config.strata, metrics)
-    check_human(config, metrics)
+    if config.human:
+        from multimodal_eval.analysis.human_labels import check_human
+
+        check_human(config, metrics)
     composite, notes = _composite(task, names)
     notes += _left_out_of_presets(config, names)
     extras = [] if task is None or config.metrics else [name for name in task.extras if name not in task.metrics]

@@ -30,7 +30,6 @@ from multimodal_eval.run.consent import (
     refuse_other_definitions,
     trusted_plugins,
 )
-from multimodal_eval.run.description import describe
 from multimodal_eval.run.engine.base import Engine, EngineName, Executor
 from multimodal_eval.run.judging.files import with_judges
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
@@ -38,8 +37,8 @@ from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
 from multimodal_eval.run.progress_display import shown
 from multimodal_eval.run.runner import RunContext, execute_again, execute_new
-from multimodal_eval.run.signatures import stored_signature
-from multimodal_eval.run.states import States
+from multimodal_eval.run.signatures import States, stored_signature
+from multimodal_eval.run.start import describe
 
 __all__ = ["carry_over", "continue_carrying", "refuse_columns", "rescore", "rescoring_plan"]
 

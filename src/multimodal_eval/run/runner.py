@@ -7,7 +7,7 @@ damaged. So a run that was interrupted or damaged, and one that gets metrics aft
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.engine.base import Executor, Inline
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.recorded_progress import recorded
-from multimodal_eval.run.states import States
+from multimodal_eval.run.signatures import States
 
 if TYPE_CHECKING:
     from multimodal_eval.core.records import Results, State
@@ -91,7 +91,8 @@ def execute(run: RunContext) -> None:
         left = step.left()
         if left:
             run.begin(step)
-            step.make(left)
+            with noting_death(run.folder) if step.runs_metrics else nullcontext():
+                step.make(left)
 
 
 class Step:
@@ -99,6 +100,7 @@ class Step:
 
     state: State | None = None  # in run.json while the step works, for people
     feeds_results = True  # whether the results must be computed again after it
+    runs_metrics = False  # whether it runs code that may crash the process
     threads = 1  # for one item: more than one if there are fewer items than cores
 
     def __init__(self, run: RunContext) -> None:
@@ -202,6 +204,21 @@ class RunContext:
     def states(self) -> States:
         """The corpus statistics of the metrics."""
         return States(self.plan, self.folder)
+
+
+WORKING = "working"  # a scratch file that exists while metrics work, and stays if their process dies
+
+
+@contextmanager
+def noting_death(folder: RunFolder) -> Iterator[None]:
+    """If this process dies meanwhile, leave a mark in the run folder. Any other end removes it."""
+    if folder.is_kept:
+        folder.write_pieces(WORKING, [b""], is_temporary=True)
+    try:
+        yield
+    finally:
+        if folder.is_kept:
+            folder.remove_pieces(WORKING)
 
 
 @contextmanager

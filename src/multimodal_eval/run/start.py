@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from multimodal_eval import __version__
+from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.progress import Progress, silent
-from multimodal_eval.core.records import ImportInfo, InputFile
+from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunInfo, Source
+from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.runs.own_runs import remember
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.description import describe
+from multimodal_eval.models.runtime import PACKAGES as EXTRA_PACKAGES
 from multimodal_eval.run.engine.base import Executor
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.runner import RunContext, execute_again, execute_new
@@ -21,7 +28,10 @@ from multimodal_eval.run.runner import RunContext, execute_again, execute_new
 if TYPE_CHECKING:
     from multimodal_eval.run.generation.step import Generation
 
-__all__ = ["continue_run", "start"]
+__all__ = ["continue_run", "describe", "described_metrics", "now", "start"]
+
+# Packages whose version may change a score or the stored files.
+PACKAGES = ("numpy", "pyarrow", "msgspec", *EXTRA_PACKAGES, "pillow")
 
 
 def start(
@@ -85,3 +95,51 @@ def _local() -> Executor:
 def _named_files(source: Input) -> list[InputFile]:
     """The input files as they were named: a resumed run opens them by their absolute paths."""
     return [InputFile(path=str(path)) for path in source.paths] if isinstance(source, FileInput) else []
+
+
+def describe(plan: Plan, source: Source | None) -> RunInfo:
+    """The initial content of run.json. `source` describes how to open the input again."""
+    return RunInfo(
+        format=RUN_FORMAT,
+        state="reading",
+        created=now(),
+        versions={
+            "multimodal_eval": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            **_installed_versions(),
+        },
+        task=plan.task.name if plan.task else None,
+        unavailable=plan.unavailable,
+        seed=plan.config.seed,
+        config=plan.config,
+        source=source,
+        plugins=plugin_digests(plan.config.plugins),
+        **described_metrics(plan),
+    )
+
+
+def _installed_versions() -> dict[str, str]:
+    """Those of an extra are left out if they are not installed, or under another name, as onnxruntime-gpu."""
+    versions = {}
+    for package in PACKAGES:
+        if package in EXTRA_PACKAGES and find_spec(package) is None:
+            continue
+        with suppress(ModuleNotFoundError):
+            versions[package] = package_version(package)
+    return versions
+
+
+def described_metrics(plan: Plan) -> dict[str, Any]:
+    """The entries of run.json about the metrics."""
+    return {
+        "metrics": [metric.name for metric in plan.metrics],
+        "headline": plan.headline,
+        "bounds": plan.bounds,
+        "means": [metric.name for metric in plan.metrics if metric.averages],
+    }
+
+
+def now() -> str:
+    """The current time, as in run.json."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -24,12 +24,12 @@ from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
 from multimodal_eval.data.runs.grants import named_files
 from multimodal_eval.generate.built_in_prompts import prompts
-from multimodal_eval.run.config import ConfigSource, load_config, merged_columns
+from multimodal_eval.run.config import ConfigSource, is_task_file, load_config, merged_columns
 from multimodal_eval.run.config_faults import in_words
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
 from multimodal_eval.run.judging.files import is_file
 
-__all__ = ["OpenedTask", "TaskFile", "is_task_file", "open_task", "with_task"]
+__all__ = ["OpenedTask", "TaskFile", "open_task", "with_task"]
 
 _REFUSED = {
     "plugins": "--plugin FILE",
@@ -122,11 +122,6 @@ class OpenedTask:
     settings: JsonObject
     generation: JsonObject
     notes: tuple[str, ...] = ()
-
-
-def is_task_file(data: object) -> bool:
-    """Whether the data of a call are a task file."""
-    return isinstance(data, str | Path) and Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()
 
 
 def with_task(

@@ -19,8 +19,8 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine import local
-from multimodal_eval.run.engine.base import AHEAD, Inline, Job, Phase, in_order
-from multimodal_eval.run.engine.local import BUNDLE, THREADS, Local, bundled
+from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Inline, Job, Phase, in_order
+from multimodal_eval.run.engine.local import Local, bundled
 from multimodal_eval.run.opening import planned
 from multimodal_eval.run.plan import make_plan
 from multimodal_eval.run.runner import RunContext

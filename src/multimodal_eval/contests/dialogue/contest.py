@@ -32,8 +32,8 @@ from multimodal_eval.evaluation.metrics.hidden_metric import get_rule
 from multimodal_eval.evaluation.metrics.meteor import AUTO, compute_meteor
 from multimodal_eval.evaluation.tasks_config import check_weights
 from multimodal_eval.run.config import load_config, overlaid
-from multimodal_eval.run.incomplete import UNSCORED
 from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.steps.aggregate import UNSCORED
 
 __all__ = ["DialogueContest", "PreparedReplies", "Settings", "open_contest"]
 

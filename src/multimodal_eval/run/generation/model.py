@@ -18,7 +18,6 @@ from multimodal_eval.generate.secrets import refuse_secrets
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
 from multimodal_eval.run.generation.batch import Batch, refuse_batch
-from multimodal_eval.run.generation.epochs import seeded
 from multimodal_eval.run.generation.metered import MeteredGeneration
 from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
@@ -98,6 +97,19 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
         refuse_batch(config, generator, batch)
     prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
     return MeteredGeneration(config, generator, prompts, batch)
+
+
+def seeded(config: RunConfig) -> GenerationConfig | None:
+    """The settings of generation. With several epochs, the first one has the seed of the run if none is given."""
+    generation = config.generation
+    if generation is None or generation.epochs == 1:
+        return generation
+    if generation.history:
+        raise ConfigError("`epochs` and `history` exclude each other: the turns of a dialogue are asked once, in order")
+    if generation.parameters.seed is not None:
+        return generation
+    parameters = msgspec.structs.replace(generation.parameters, seed=config.seed)
+    return msgspec.structs.replace(generation, parameters=parameters)
 
 
 def generation_again(plan: Plan, model: Model | None, label: str) -> Generation | None:

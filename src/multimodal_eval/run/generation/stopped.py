@@ -1,20 +1,17 @@
-"""A run whose generation stopped early: only the drawn samples stay in its folder, and its results say so."""
+"""A run whose generation stopped early: only the drawn samples stay in its folder."""
 
 from __future__ import annotations
 
 import re
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from multimodal_eval.core.records import Entry, RunInfo
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.until import Verdict
-from multimodal_eval.stats.betting import confidence_sequence
 
-__all__ = ["notes_of", "stopped", "trim", "with_sequence"]
+__all__ = ["stopped", "trim"]
 
 _PART = re.compile(r"part-(\d+)\.parquet")
 
@@ -45,38 +42,3 @@ def trim(folder: RunFolder, info: RunInfo) -> None:
             if len(table) > info.parts[last]:
                 folder.write_part(kind, last, table.slice(0, info.parts[last]).combine_chunks())
     folder.record_checksums()
-
-
-def with_sequence(entry: Entry, name: str, values: NDArray[np.float64], info: RunInfo) -> Entry:
-    """The entry of the metric that generation was stopped by, with an interval that is valid at any stopping time."""
-    config, generation = info.config.generation, info.generation
-    if config is None or generation is None or not generation.stopped or generation.population is None:
-        return entry
-    low, high = info.bounds_of(name)
-    if config.until is None or config.until.metric != name or low is None or high is None or entry.value is None:
-        return entry
-    interval = confidence_sequence(
-        np.where(np.isfinite(values), values, np.nan),
-        generation.population,
-        (float(low), float(high)),
-        width=config.until.width,
-        level=config.until.confidence,
-        size=config.epochs,
-    )
-    return msgspec.structs.replace(entry, stderr=None, low=interval.low, high=interval.high, method=interval.method)
-
-
-def notes_of(info: RunInfo) -> list[str]:
-    """What the results say about the stop."""
-    config, generation = info.config.generation, info.generation
-    if config is None or generation is None or config.until is None:
-        return []
-    rows, total = sum(info.parts), sum(info.parts) if info.counts is None else info.counts.samples
-    if not generation.stopped:
-        return [f"all {rows // config.epochs:,} samples were needed: {config.until.metric} was not certain before"]
-    drawn, samples, name = rows // config.epochs, total // config.epochs, config.until.metric
-    saved = f"{1 - rows / total:.0%} of the requests saved"
-    notes = [f"stopped after {drawn:,} of {samples:,} samples, {saved}: {generation.stopped}"]
-    if len(info.metrics) > 1:
-        notes.append(f"the interval of {name} accounts for the stop; those of other metrics do not")
-    return notes

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging, no_figure
 from multimodal_eval.analysis.averaging import Aggregate as Aggregation
-from multimodal_eval.analysis.calibrated import MIN_LABELS, calibrated, label_notes
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
-from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import float_values, integer_values
@@ -32,6 +30,7 @@ from multimodal_eval.core.metric_failures import grouped_failures
 from multimodal_eval.core.progress import counting
 from multimodal_eval.core.records import (
     COMPOSITE,
+    Calibrated,
     CompositeEntry,
     Entry,
     Figure,
@@ -43,21 +42,22 @@ from multimodal_eval.core.records import (
     fields_of,
 )
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import align_columns
-from multimodal_eval.run.description import now
-from multimodal_eval.run.generation.epochs import EPOCH_SD, with_epochs
-from multimodal_eval.run.generation.stopped import notes_of, with_sequence
-from multimodal_eval.run.human import notes_on_labels
-from multimodal_eval.run.incomplete import refuse_incomplete
-from multimodal_eval.run.judging.stopped import stop_notes, with_decision
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.runner import Step
+from multimodal_eval.run.start import now
 from multimodal_eval.run.steps.check import reading_notes
 
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.human_labels import HumanLabels
+
 SHOWN_REASONS = 5
+UNSCORED = "UNSCORED"  # the code of a sample without a required score
+EPOCH_SD = "epoch_sd"  # the part with the standard deviation between epochs, which is not a mean
 
 
 class Aggregate(Step):
@@ -77,6 +77,18 @@ class Aggregate(Step):
             run.plan = plan
             run.keep(msgspec.structs.replace(run.info, bounds=plan.bounds))
         run.results = results_of(run.plan, run.folder, run.info)
+
+
+def refuse_incomplete(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
+    """Refuse a run in which a sample has no score for a metric that must score all samples."""
+    problems = Problems()
+    for name in plan.config.complete:
+        for part in range(len(info.parts)):
+            rows = folder.read_part("scores", part, ["id", name, f"{name}:reason"])
+            for row in rows.filter(rows.column(name).is_null()).to_pylist():
+                reason = row[f"{name}:reason"]
+                problems.add(UNSCORED, f"{name} must score every sample: {reason}", id=row["id"], value=reason)
+    problems.raise_if_any()
 
 
 class _Report(Step):
@@ -157,6 +169,31 @@ class Seal(Step):
         refuse_unscored(run.folder, run.info, results, allow_empty=run.plan.config.allow_empty)
 
 
+class Additions:
+    """What a run adds to the results of its metrics: nothing, if it asked nobody and has no human labels."""
+
+    def labels(self, metric: str) -> HumanLabels | None:
+        """The human labels of a metric."""
+        return None
+
+    def entry(self, entry: Entry, metric: Metric, column: Column, averaging: Averaging) -> Entry:
+        """The entry of a metric, with whatever is added."""
+        return entry
+
+    def notes(self) -> list[str]:
+        """Notes on the results."""
+        return []
+
+
+def additions_of(folder: RunFolder, info: RunInfo) -> Additions:
+    """What the results of a run have more."""
+    if info.config.generation is None and not info.config.judges and not info.config.human:
+        return Additions()
+    from multimodal_eval.run.steps.asked_results import AskedAdditions
+
+    return AskedAdditions(folder, info)
+
+
 def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
     """The plan in which metrics without a known range have the one that their scores show."""
     if not any(metric.infers_bounds for metric in plan.metrics):
@@ -179,16 +216,18 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     slices = _SliceTables(_slices(folder, parts, plan.config.by))
     names = column_names(folder, parts)
     metrics: dict[str, MetricEntry] = {}
-    notes = [*plan.notes, *notes_of(info), *stop_notes(info), *notes_on_labels(info)]
-    notes += reading_notes(plan.metrics, folder, parts)
+    additions = additions_of(folder, info)
+    notes = [*plan.notes, *additions.notes(), *reading_notes(plan.metrics, folder, parts)]
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
-        labels = labels_of(folder, info, metric.name)
+        labels = additions.labels(metric.name)
         entry = _entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
         if labels is not None:
+            from multimodal_eval.analysis.calibrated import label_notes
+
             notes += label_notes(metric.name, column.values, labels, averaging.clusters)
         metrics[metric.name] = MetricEntry(
-            **fields_of(_with_stops(entry, metric, column, averaging, info)),
+            **fields_of(additions.entry(entry, metric, column, averaging)),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
             origin_signature=metric.origin_signature(Rows(column.values[column.scored], column.stats)),
@@ -228,7 +267,7 @@ def recomputed(
     folder: RunFolder, info: RunInfo, metrics: Mapping[str, Metric | None]
 ) -> tuple[dict[str, Entry], dict[str, dict[str, Slice]]]:
     """The entries of some metrics and their slices, from the stored scores; None is a composite that is a mean."""
-    parts, averaging = len(info.parts), _averaging(folder, info)
+    parts, averaging, additions = len(info.parts), _averaging(folder, info), additions_of(folder, info)
     names = column_names(folder, parts)
     slices = _SliceTables(_slices(folder, parts, info.config.by))
     entries: dict[str, Entry] = {}
@@ -236,21 +275,12 @@ def recomputed(
         column = read_column(folder, parts, names, name, info.bounds_of(name))
         aggregate = partial(estimate_of, metric)
         aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else partial(_part_estimate, metric)
-        labels = labels_of(folder, info, name)
+        labels = additions.labels(name)
         entries[name] = _entry(column, aggregate, averaging, aggregate_part, labels)
         if metric is not None and name != COMPOSITE:
-            entries[name] = _with_stops(entries[name], metric, column, averaging, info)
+            entries[name] = additions.entry(entries[name], metric, column, averaging)
         slices.add(column, aggregate, averaging, aggregate_part, labels)
     return entries, slices.entries()
-
-
-def _with_stops(entry: Entry, metric: Metric, column: Column, averaging: Averaging, info: RunInfo) -> Entry:
-    """The entry with what epochs, and an early stop of generation or judging, add to a mean."""
-    entry = with_decision(entry, metric.name, info)
-    if info.config.generation is None or not metric.averages:
-        return entry
-    values = np.where(column.scored, column.values, np.nan)
-    return with_sequence(with_epochs(entry, values, averaging, info.config), metric.name, values, info)
 
 
 def _averaging(folder: RunFolder, info: RunInfo) -> Averaging:
@@ -305,7 +335,8 @@ def _entry(
     averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
     labels: HumanLabels | None = None,
-    min_labels: int = 1,
+    *,
+    is_slice: bool = False,
 ) -> Entry:
     scored = column.scored
     if scored.any() or not column.has_parts.any():
@@ -325,10 +356,14 @@ def _entry(
             part: _part(values, column, partial(aggregate_part, part), averaging)
             for part, values in column.parts.items()
         },
-        calibrated=None
-        if labels is None
-        else calibrated(column.values, labels, averaging.clusters, minimum=min_labels),
+        calibrated=None if labels is None else _calibrated(column, labels, averaging, is_slice=is_slice),
     )
+
+
+def _calibrated(column: Column, labels: HumanLabels, averaging: Averaging, *, is_slice: bool) -> Calibrated:
+    from multimodal_eval.analysis.calibrated import MIN_LABELS, calibrated
+
+    return calibrated(column.values, labels, averaging.clusters, minimum=MIN_LABELS if is_slice else 1)
 
 
 def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregation, averaging: Averaging) -> Figure:
@@ -395,7 +430,7 @@ class _SliceTables:
         for by, values in self._rows.items():
             for value, rows in values.items():
                 averages, of_slice = averaging.of(rows).alone(), None if labels is None else labels.of(rows)
-                entry = _entry(column.at(rows), aggregate, averages, aggregate_part, of_slice, MIN_LABELS)
+                entry = _entry(column.at(rows), aggregate, averages, aggregate_part, of_slice, is_slice=True)
                 self._entries[by][value][column.name] = entry
 
     def entries(self) -> dict[str, dict[str, Slice]]:

@@ -32,7 +32,6 @@ from multimodal_eval.core.scoring import with_failures_marked
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.sample_table import columns_of_fields, to_batch
 from multimodal_eval.run.engine.base import Phase, placement_of, refuse_crashed
-from multimodal_eval.run.isolation import noting_death
 from multimodal_eval.run.runner import RunContext, Step
 
 FittedStates = dict[str, Any]  # by metric, of a type defined by the metric
@@ -44,6 +43,8 @@ Hashes = NDArray[np.uint64]
 
 class Fit(Step):
     """Stores the state of each metric that needs the whole corpus."""
+
+    runs_metrics = True
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
@@ -61,8 +62,7 @@ class Fit(Step):
         """Fit all parts, and store the sums."""
         run, folder = self.run, self.run.folder
         run.remove_damaged("state/")
-        with noting_death(run):
-            sums, large = self._fitted()
+        sums, large = self._fitted()
         for name, metrics in self.fitting.items():
             state = sums.get(name)
             if name in large:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from shlex import quote
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import OpenSamplesError, RunFolderError
 from multimodal_eval.core.metric import Metric, Scorer
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.progress import named
@@ -22,7 +26,7 @@ from multimodal_eval.core.retries import Retries
 from multimodal_eval.core.score import Score as SampleScore
 from multimodal_eval.core.score import unscored
 from multimodal_eval.core.scores import Scores, code_of, joined
-from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.core.scoring import rows_to_score, score_rows
 from multimodal_eval.data.runs.part_files import part_name
 from multimodal_eval.data.runs.pieces import with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -32,16 +36,75 @@ from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.injection import judged_columns
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
-from multimodal_eval.run.incomplete import OpenPart, refuse_open
-from multimodal_eval.run.isolation import Suspect, noting_death, score_without_crashes
 from multimodal_eval.run.runner import RunContext, Step
-from multimodal_eval.run.signatures import signatures
-from multimodal_eval.run.upcoming import Upcoming, announce_to
+from multimodal_eval.run.signatures import signatures, stored_signature
+
+if TYPE_CHECKING:
+    from multimodal_eval.run.isolation import Suspect
 
 BATCH = 1024
+SAMPLES_AHEAD = 512  # beside those of the parts that are being scored
 CRASHED = unscored("error", "the process that scored this sample crashed on every attempt")
 _CRASHING, _FACTS, _OPEN = "poison.part-{:05d}", "lint.part-{:05d}", "open.part-{:05d}"  # scratch files
 _OPEN_CODE = code_of("open")
+
+
+@dataclass
+class Upcoming:
+    """The parts that this process scores, ascending, and the samples of those that were announced."""
+
+    parts: list[int] = field(default_factory=list)
+    _next: int = 0  # the first one that was not announced
+    _batches: dict[int, Batch] = field(default_factory=dict)
+    _lock: Any = field(default_factory=Lock, repr=False)
+
+    def add(self, parts: Sequence[int]) -> None:
+        """Add the parts that come after those that are known."""
+        with self._lock:
+            self.parts += [part for part in parts if not self.parts or part > self.parts[-1]]
+
+    def batch(self, part: int, read: Callable[[int], Batch], expect: Callable[[Batch], None]) -> Batch:
+        """The samples of a part that is scored now. It and the parts after it are announced with `expect`."""
+        with self._lock:
+            place = bisect_left(self.parts, part)
+            while self._next < len(self.parts) and (self._next <= place or self._ahead_of(part) < SAMPLES_AHEAD):
+                number = self.parts[self._next]
+                self._next += 1
+                self._batches[number] = read(number)
+                expect(self._batches[number])
+            batch = self._batches.pop(part, None)
+        return read(part) if batch is None else batch
+
+    def _ahead_of(self, part: int) -> int:
+        """The number of samples that were announced and are not scored yet, apart from those of the part."""
+        return sum(len(batch) for number, batch in self._batches.items() if number != part)
+
+
+def announce_to(expecting: Sequence[tuple[Metric, Any]], config: RunConfig, batch: Batch) -> None:
+    """Tell scorers with `expect` about the samples that they will get."""
+    with using(policy_of(config)):
+        for metric, scorer in expecting:
+            scorer.expect(batch.take(rows_to_score(metric, batch, config.patterns)))
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """A part that was not committed, because some of its samples have no result yet."""
+
+    samples: int
+    reason: str
+
+
+def refuse_open(run: RunContext, left: Sequence[OpenPart]) -> None:
+    """Refuse to finish a run with open samples, whose failures say nothing about the samples themselves."""
+    if left:
+        count = sum(part.samples for part in left)
+        plugins = "".join(f" --plugin {quote(plugin)}" for plugin in run.plan.config.plugins)
+        raise OpenSamplesError(
+            f"samples without a result so far: {count:,} ({left[0].reason}). All other scores are kept. "
+            f"Score only these samples again with: mmeval score --resume {run.folder.label}{plugins}; "
+            "with --accept-open, those that fail again are stored as errors"
+        )
 
 
 class Sign(Step):
@@ -74,6 +137,7 @@ class Score(Step):
     """Stores the scores of every part, with the facts for lint."""
 
     state = "scoring"
+    runs_metrics = True
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
@@ -95,14 +159,15 @@ class Score(Step):
         self.announce = partial(named, run.progress)
         self.announce(", ".join(metric.name for metric in self.fresh))
         open_parts: list[OpenPart] = []
-        with noting_death(run):
-            for part, result in zip(left, run.engine.map(self, self.phase("part", left)), strict=True):
-                if isinstance(result, Crashed):
-                    result = score_without_crashes(self, part, sizes[part])
-                if isinstance(result, OpenPart):
-                    open_parts.append(result)
-                done += sizes[part]
-                run.progress("scoring", done, total)
+        for part, result in zip(left, run.engine.map(self, self.phase("part", left)), strict=True):
+            if isinstance(result, Crashed):
+                from multimodal_eval.run.isolation import score_without_crashes
+
+                result = score_without_crashes(self, part, sizes[part])
+            if isinstance(result, OpenPart):
+                open_parts.append(result)
+            done += sizes[part]
+            run.progress("scoring", done, total)
         run.folder.clear_temporary()  # from processes that crashed while writing
         refuse_open(run, open_parts)
 
@@ -130,8 +195,6 @@ class Score(Step):
     def refuse_machine(self) -> None:
         """Refuse a machine on which a metric has another signature than in this run."""
         from socket import gethostname
-
-        from multimodal_eval.run.signatures import stored_signature
 
         stored = self.run.info.signatures
         for metric in self.fresh:

@@ -1,0 +1,165 @@
+"""What the results of a run say more if it asked a model or a judge, or has human labels.
+
+Epochs, an early stop of generation or judging, and labels that correct a mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.analysis.columns import Column
+from multimodal_eval.analysis.human_labels import HumanLabels, column_of, labels_of
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import Entry, Figure, JudgingInfo, RunInfo
+from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run.steps.aggregate import EPOCH_SD, Additions
+from multimodal_eval.stats.betting import confidence_sequence, sequence_method
+from multimodal_eval.stats.pass_at_k import between_epochs, is_binary, ks_of, pass_at_k
+
+__all__ = ["AskedAdditions"]
+
+
+@dataclass(frozen=True)
+class AskedAdditions(Additions):
+    """What the settings and the stops of a run add to its results."""
+
+    folder: RunFolder
+    info: RunInfo
+
+    def labels(self, metric: str) -> HumanLabels | None:
+        """The human labels of a metric."""
+        return labels_of(self.folder, self.info, metric)
+
+    def entry(self, entry: Entry, metric: Metric, column: Column, averaging: Averaging) -> Entry:
+        """The entry with what epochs, and an early stop of generation or judging, add to a mean."""
+        entry = with_decision(entry, metric.name, self.info)
+        if self.info.config.generation is None or not metric.averages:
+            return entry
+        values = np.where(column.scored, column.values, np.nan)
+        return with_sequence(with_epochs(entry, values, averaging, self.info.config), metric.name, values, self.info)
+
+    def notes(self) -> list[str]:
+        """What the results say about stops and labels."""
+        return [*notes_of(self.info), *stop_notes(self.info), *notes_on_labels(self.info)]
+
+
+def with_epochs(entry: Entry, values: NDArray[np.float64], averaging: Averaging, config: RunConfig) -> Entry:
+    """The entry of a metric with pass@k, if its values are 0 or 1, and with the standard deviation between epochs.
+
+    `values` has one row per sample and epoch; the epochs of a sample follow each other.
+    """
+    epochs = 1 if config.generation is None else config.generation.epochs
+    if epochs == 1 or len(values) % epochs:
+        return entry
+    table = values.reshape(-1, epochs)
+    parts: dict[str, Figure] = {}
+    if is_binary(values):
+        by_sample = averaging.of(np.arange(0, len(values), epochs))  # the groups of the samples
+        for k in ks_of(epochs):
+            chances = pass_at_k(table, k)
+            kept = np.isfinite(chances)
+            parts[f"pass@{k}"] = _separate(by_sample.of(kept)).figure(mean_estimate, Rows(chances[kept]))
+    deviation = between_epochs(table)
+    if deviation is not None:
+        method = f"standard deviation of the means of {epochs} epochs"
+        parts[EPOCH_SD] = Figure(value=deviation, stderr=None, low=None, high=None, method=method)
+    return msgspec.structs.replace(entry, parts={**entry.parts, **parts})
+
+
+def _separate(averaging: Averaging) -> Averaging:
+    """The averaging without clusters, if each has one row."""
+    clusters = averaging.clusters
+    if clusters is None or len(np.unique(clusters)) < len(clusters):
+        return averaging
+    return replace(averaging, clusters=None)
+
+
+def with_sequence(entry: Entry, name: str, values: NDArray[np.float64], info: RunInfo) -> Entry:
+    """The entry of the metric that generation was stopped by, with an interval that is valid at any stopping time."""
+    config, generation = info.config.generation, info.generation
+    if config is None or generation is None or not generation.stopped or generation.population is None:
+        return entry
+    low, high = info.bounds_of(name)
+    if config.until is None or config.until.metric != name or low is None or high is None or entry.value is None:
+        return entry
+    interval = confidence_sequence(
+        np.where(np.isfinite(values), values, np.nan),
+        generation.population,
+        (float(low), float(high)),
+        width=config.until.width,
+        level=config.until.confidence,
+        size=config.epochs,
+    )
+    return msgspec.structs.replace(entry, stderr=None, low=interval.low, high=interval.high, method=interval.method)
+
+
+def notes_of(info: RunInfo) -> list[str]:
+    """What the results say about the stop."""
+    config, generation = info.config.generation, info.generation
+    if config is None or generation is None or config.until is None:
+        return []
+    rows, total = sum(info.parts), sum(info.parts) if info.counts is None else info.counts.samples
+    if not generation.stopped:
+        return [f"all {rows // config.epochs:,} samples were needed: {config.until.metric} was not certain before"]
+    drawn, samples, name = rows // config.epochs, total // config.epochs, config.until.metric
+    saved = f"{1 - rows / total:.0%} of the requests saved"
+    notes = [f"stopped after {drawn:,} of {samples:,} samples, {saved}: {generation.stopped}"]
+    if len(info.metrics) > 1:
+        notes.append(f"the interval of {name} accounts for the stop; those of other metrics do not")
+    return notes
+
+
+def with_decision(entry: Entry, name: str, info: RunInfo) -> Entry:
+    """The win rate of a pair whose comparisons stopped early, with an interval that is valid at any stopping time."""
+    judge, judging = info.config.judges.get(name), info.judging.get(name)
+    if judge is None or judge.until is None or judging is None or len(judging.pairs) != 1:
+        return entry
+    (pair,) = judging.pairs
+    if not pair.is_stopped:
+        return entry
+    method = sequence_method(judge.until.confidence, pair.compared, pair.population)
+    return msgspec.structs.replace(entry, value=pair.win_rate, stderr=None, low=pair.low, high=pair.high, method=method)
+
+
+def stop_notes(info: RunInfo) -> list[str]:
+    """What the results say about judges that could stop early."""
+    return [note for name, judging in info.judging.items() if judging.pairs for note in _notes(name, judging)]
+
+
+def _notes(name: str, judging: JudgingInfo) -> list[str]:
+    pairs = judging.pairs
+    compared, population = sum(pair.compared for pair in pairs), sum(pair.population for pair in pairs)
+    if not any(pair.is_stopped for pair in pairs):
+        return [f"all {population:,} comparisons were needed"]
+    if len(pairs) == 1:
+        return [
+            f"stopped after {compared:,} of {population:,} pairs: the others were not needed",
+            f"the interval of {name} accounts for the stop; those of its parts do not",
+        ]
+    stopped = sum(pair.is_stopped for pair in pairs)
+    saved = f"{1 - compared / population:.0%} of the comparisons saved"
+    which = f"{stopped} of {len(pairs)} pairs of systems were certain before all samples were compared"
+    return [
+        f"{compared:,} of {population:,} comparisons, {saved}: {which}",
+        "the intervals of the pairs account for the stop; those of the results do not",
+    ]
+
+
+def notes_on_labels(info: RunInfo) -> list[str]:
+    """What the results say about labels that were there before the answers."""
+    if info.generation is None or info.rescored_from is not None:
+        return []
+    columns = dict.fromkeys(column_of(info.config, name) for name in info.metrics)
+    return [
+        f"the human labels in {column!r} were in the input, before the answers were generated: "
+        "they must be labels of these answers"
+        for column in columns
+        if column is not None
+    ]
