@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval import Rows, Sample
+from multimodal_eval.core.corpus import default_state, fitted, load_state, save_state
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
@@ -20,7 +21,7 @@ METRICS = list_available()
 
 
 def opened(metric, samples):
-    state = metric.fit(samples) if metric.fits else metric.default_state()
+    state = fitted(metric, samples) if metric.corpus else default_state(metric)
     return metric.open(state)
 
 
@@ -54,7 +55,7 @@ def test_its_file_is_named_after_it(metric):
 def test_its_options_can_be_set_again(metric):
     again = metric.configure(metric.options)
     assert again.options == metric.options
-    assert again.signature(metric.default_state()) == metric.signature(metric.default_state())
+    assert again.signature(default_state(metric)) == metric.signature(default_state(metric))
     with pytest.raises(ConfigError, match=f"{metric.name} has no option 'nothing'"):
         metric.configure({"nothing": 1})
 
@@ -83,7 +84,7 @@ def test_without_its_inputs_it_is_unscored_in_a_run_and_0_when_called(metric):
     bare = Sample(id="bare")
     assert metric(bare) == 0.0
     (score,) = score_batch(
-        metric, opened(metric, []) if not metric.fits else metric.open(metric.default_state()), [bare]
+        metric, opened(metric, []) if not metric.corpus else metric.open(default_state(metric)), [bare]
     )
     assert (score.value, score.status) == (None, "missing_input")
 
@@ -95,19 +96,19 @@ def test_a_generator_error_is_unscored(metric, samples):
 
 
 def test_its_state_merges_and_survives_storage(metric, samples, tmp_path):
-    if not metric.fits:
-        assert metric.fit(samples) is None
+    if not metric.corpus:
+        assert fitted(metric, samples) is None
         return
-    whole = metric.fit(samples)
-    assert metric.fit(samples[:1]) + metric.fit(samples[1:]) == whole
-    metric.save_state(whole, tmp_path / "state")
-    assert metric.load_state(tmp_path / "state") == whole
-    metric.save_state(metric.fit(samples[:2]) + metric.fit(samples[2:]), tmp_path / "other")
+    whole = fitted(metric, samples)
+    assert fitted(metric, samples[:1]) + fitted(metric, samples[1:]) == whole
+    save_state(whole, tmp_path / "state")
+    assert load_state(metric, tmp_path / "state") == whole
+    save_state(fitted(metric, samples[:2]) + fitted(metric, samples[2:]), tmp_path / "other")
     assert (tmp_path / "other").read_bytes() == (tmp_path / "state").read_bytes()
 
 
 def test_its_signature_names_it_and_is_stable(metric, samples):
-    state = metric.fit(samples) if metric.fits else metric.default_state()
+    state = fitted(metric, samples) if metric.corpus else default_state(metric)
     signature = metric.signature(state)
     assert str(signature).startswith(f"{metric.name}|v:{metric.version}")
     assert signature == resolve(metric.name).signature(state)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 
 import pytest
 
+from multimodal_eval.core.corpus import default_state, fitted
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from tests.contract.examples import EXAMPLES
@@ -18,7 +20,7 @@ LIGHT = [name for name in list_available() if resolve(name).placement != "model"
 
 
 def opened(metric, samples):
-    return metric.open(metric.fit(samples) if metric.fits else metric.default_state())
+    return metric.open(fitted(metric, samples) if metric.corpus else default_state(metric))
 
 
 def check(metric, samples):
@@ -51,9 +53,9 @@ def test_threads_change_no_score_of_scene_graphs(name, weights):
     check(resolve(name), EXAMPLES[name])
 
 
-@pytest.mark.parametrize("name", [name for name in LIGHT if resolve(name).fits])
+@pytest.mark.parametrize("name", [name for name in LIGHT if resolve(name).corpus])
 def test_threads_change_no_corpus_statistics(name):
     metric, samples = resolve(name), EXAMPLES[name]
     with ThreadPoolExecutor(THREADS) as pool:
-        states = list(pool.map(metric.fit, [samples] * THREADS * ROUNDS))
-    assert all(state == metric.fit(samples) for state in states)
+        states = list(pool.map(partial(fitted, metric), [samples] * THREADS * ROUNDS))
+    assert all(state == fitted(metric, samples) for state in states)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, Score
 from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.scores import Scores, joined
@@ -91,7 +92,7 @@ CHECKED = [
 @given(rows=batches)
 def test_scores_are_the_same_on_columns(make, rows):
     subject = make()
-    scorer = subject.open(subject.default_state())
+    scorer = subject.open(default_state(subject))
     expected = score_batch(subject, scorer, rows)
     assert list(score_rows(subject, scorer, as_columns(rows))) == expected
     shared = as_columns(rows)

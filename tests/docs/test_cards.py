@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
 from multimodal_eval.evaluation.cards import JUDGE, card_text, options_text
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
@@ -85,7 +86,7 @@ def test_the_needs_match_the_code(metrics, cards):
 
 
 def test_the_signatures_match_the_code(metrics, cards):
-    expected = {name: f"`{metric.signature(metric.default_state())}`" for name, metric in metrics.items()}
+    expected = {name: f"`{metric.signature(default_state(metric))}`" for name, metric in metrics.items()}
     assert facts(cards, "Signature") == expected
 
 

@@ -21,7 +21,7 @@ from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.evaluation.label_metric import LabelMetric
+from multimodal_eval.evaluation.label_metric import LabelMetric, labels_seen
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
 from multimodal_eval.stats.agreement_report import AgreementReport, Settings, agreement_report
@@ -159,7 +159,7 @@ def derived_classification(run: Run) -> Classification | None:
     if (signature := run.info.signatures.get(name)) is not None and (options := signature.options):
         metric = metric.configure(options)
     samples = _answered(run, name)
-    taxonomy = metric.given_taxonomy or metric.fit(samples).taxonomy
+    taxonomy = metric.given_taxonomy or labels_seen(samples).taxonomy
     if taxonomy is None or len(taxonomy) > MAX_LABELS:
         return None
     rows = LabelledRows.of(samples, taxonomy)

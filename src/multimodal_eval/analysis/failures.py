@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.columns import Codes, Column
 from multimodal_eval.core.answers import answers_of
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.corpus import default_state, load_state
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import Bounds, Metric, StoredMean
 from multimodal_eval.core.sample import Sample, has
@@ -209,10 +210,10 @@ def _blank(run: Run, metric: Metric, rows: Codes) -> Scores:
 
 def _scored(run: Run, metric: Metric, samples: Sequence[Sample]) -> Scores:
     """The scores of changed samples, with the corpus statistics of the run."""
-    state = metric.default_state()
+    state = default_state(metric)
     if run.folder.has_state(metric.name):
         with run.folder.state_copy(metric.name) as path:
-            state = metric.load_state(path)
+            state = load_state(metric, path)
     return score_rows(metric, metric.open(state), Batch.of(samples), ())
 
 

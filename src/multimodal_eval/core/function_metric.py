@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
+from multimodal_eval.core.corpus import Corpus, CorpusGroups, default_state, returned, taken
 from multimodal_eval.core.metric import (
-    CorpusGroups,
     Kind,
     Metric,
     Result,
@@ -47,8 +46,7 @@ class FunctionMetric(Metric):
         **declared: Any,
     ) -> None:
         self.function, self.name, self.headline = function, name, headline
-        self._corpus, self._default_corpus, self._batch = corpus, default_corpus, batch
-        self._corpus_groups, self._problem = corpus_groups, problem
+        self._batch, self._problem = batch, problem
         self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
         self._declared = declared
         self.placement = "process" if batch is None else "thread"
@@ -60,7 +58,7 @@ class FunctionMetric(Metric):
         self._options = options_of(function)
         self.options = defaults_of(self._options)
         if corpus is not None:
-            self.state_type = _without_none(get_type_hints(corpus).get("return", Any))
+            self.corpus = Corpus(corpus, corpus_groups, default_corpus, returned(corpus))
 
     def __repr__(self) -> str:
         return f"<metric {self.name}>"
@@ -69,7 +67,7 @@ class FunctionMetric(Metric):
         """The function's result, or the value of a Score; 0.0 if a needed input is missing or there is no value."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
-        if self._corpus is not None and extra.get("corpus") is None:
+        if self.corpus is not None and extra.get("corpus") is None:
             extra["corpus"] = self._lone_state
         result = self.function(sample, **{**self.options, **extra})
         if isinstance(result, Score):
@@ -78,7 +76,7 @@ class FunctionMetric(Metric):
 
     @cached_property
     def _lone_state(self) -> Any:
-        return self.default_state()
+        return default_state(self)
 
     @property
     def declared_options(self) -> Mapping[str, Option]:
@@ -109,56 +107,17 @@ class FunctionMetric(Metric):
 
     @cached_property
     def _problem_options(self) -> OptionValues:
-        return {} if self._problem is None else self._options_for(self._problem)
+        return {} if self._problem is None else taken(self._problem, self.options)
 
     @property
     def checks_samples(self) -> bool:
         """Whether a function that refuses samples is declared."""
         return self._problem is not None
 
-    @property
-    def fits(self) -> bool:
-        """Whether there is a corpus function."""
-        return self._corpus is not None
-
-    def fit(self, samples: Iterable[Sample]) -> Any:
-        """The corpus function's result for these samples; it gets the options that it takes."""
-        if self._corpus is None:
-            return None
-        return self._corpus(samples, **self._options_for(self._corpus))
-
-    @property
-    def corpus_groups(self) -> CorpusGroups | None:
-        """What the declared function returns for the options."""
-        groups = self._corpus_groups
-        return None if groups is None else groups(**self._options_for(groups))
-
-    @property
-    def corpus_key(self) -> tuple[Any, ...]:
-        """The corpus function and the options that it takes."""
-        if self._corpus is None:
-            return (self.name,)
-        options = sorted(self._options_for(self._corpus).items())
-        return (self._corpus, *((key, repr(value)) for key, value in options))
-
-    def default_state(self) -> Any:
-        """The declared default corpus."""
-        return None if self._default_corpus is None else self._default_corpus(**self._options_for(self._default_corpus))
-
-    def _options_for(self, function: Callable[..., Any]) -> OptionValues:
-        """The metric's options that another function takes."""
-        parameters = inspect.signature(function).parameters
-        return {key: value for key, value in self.options.items() if key in parameters}
-
-    def check_state(self, state: Any) -> None:
-        """Call the state's own check, if it has one."""
-        if hasattr(state, "check"):
-            state.check()
-
     def open(self, state: Any) -> Scorer:
         """A scorer that calls the function on each sample, or the batch function if there is one."""
         extra = dict(self.options)
-        if self._corpus is not None:
+        if self.corpus is not None:
             extra["corpus"] = state
         return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
 
@@ -227,12 +186,6 @@ def _score_of_parts(name: str, headline: str | None, result: Mapping[str, Any]) 
     if headline or not parts:
         return Score(None, "error", reason)
     return Score(None, "degenerate", f"{reason}. Its parts are kept", parts=parts, details=details or None)
-
-
-def _without_none(hint: Any) -> Any:
-    """`X` for a hint `X | None`."""
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-    return kinds[0] if len(kinds) == 1 and NoneType in get_args(hint) else hint
 
 
 @lru_cache(maxsize=1024)

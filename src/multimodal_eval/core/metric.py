@@ -12,12 +12,11 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-import msgspec
-
+from multimodal_eval.core.corpus import Corpus, default_state
+from multimodal_eval.core.corpus import LargeState as LargeState  # its documented path
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, signed_values
 from multimodal_eval.core.sample import Sample, has
@@ -60,72 +59,10 @@ class Scorer(Protocol):
         """
 
 
-@runtime_checkable
-class LargeState(Protocol):
-    """Corpus statistics whose full sum may not fit into memory.
-
-    The state of each part is split into buckets; equal keys go to the same bucket in every part. Each bucket is then
-    summed over all parts, without entries that no score needs. Finally the buckets are combined. A state may also have
-    `rows`, the number of samples in it, which is summed too and set on the combined state.
-    """
-
-    def pack(self, buckets: int) -> list[bytes]:
-        """The state, split into this many buckets."""
-        ...
-
-    @classmethod
-    def merged(cls, pieces: Iterable[bytes]) -> bytes:
-        """The sum of one bucket's pieces."""
-        ...
-
-    @classmethod
-    def united(cls, buckets: Iterable[bytes]) -> Any:
-        """The state combined from all buckets."""
-        ...
-
-
-class GroupKeys(Protocol):
-    """The keys of some rows, by which they belong together."""
-
-    @property
-    def has_key(self) -> NDArray[np.bool_]:
-        """Which rows have a key; the others belong to no other row."""
-        ...
-
-    @property
-    def hashes(self) -> NDArray[np.int64]:
-        """The hashes of the keys, the same in every process. Different keys may have the same hash."""
-        ...
-
-
-class CorpusGroups(Protocol):
-    """Finds the samples that must be in one call of `fit`, so that a run can bring them together from all its parts.
-
-    `fields` are the sample fields with the keys. If `is_required`, a run in which no sample has one is refused.
-    """
-
-    column: str | None  # for the message
-    is_required: bool
-    fields: tuple[str, ...]
-
-    def keys(self, samples: Sequence[Sample]) -> GroupKeys | None:
-        """The keys of the samples; None if none has one."""
-        ...
-
-    def pack(self, samples: Sequence[Sample], rows: NDArray[np.int64]) -> bytes:
-        """What `fit` needs of some rows."""
-        ...
-
-    def unpack(self, pieces: Iterable[bytes]) -> tuple[Sequence[Sample], int]:
-        """Samples for `fit` from many packed pieces, and the number of rows behind them."""
-        ...
-
-
 class Metric:
     """A metric with four steps: fit, open, score, aggregate. Subclass it, or use the `metric` decorator.
 
-    State is additive: `fit` of a whole equals the sum (`+`) of `fit` over its parts. A state that grows with the corpus
-    may be a `LargeState`, which is summed bucket by bucket.
+    `corpus` declares the statistics of the whole corpus that it needs before it scores, if any.
 
     `options` declares the options on the class and holds their values on an instance; `configure` changes them.
     """
@@ -140,7 +77,7 @@ class Metric:
     blank: float | None = None  # the value of a blank answer; None: `score` decides
     summary: str = ""
     options = Options()
-    state_type: Any = None
+    corpus: Corpus | None = None
     variant_of: str | None = None  # the metric's own name, if a run computes it under another
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
@@ -162,7 +99,7 @@ class Metric:
     @cached_property
     def lone_scorer(self) -> Scorer:
         """The metric opened for single samples."""
-        return self.open(self.default_state())
+        return self.open(default_state(self))
 
     @property
     def declared_options(self) -> Mapping[str, Option]:
@@ -250,11 +187,6 @@ class Metric:
         averages = type(self).aggregate_part is Metric.aggregate_part if part else self.averages
         return "mean" if averages else "corpus"
 
-    @property
-    def fits(self) -> bool:
-        """Whether the metric needs the whole corpus before it scores."""
-        return type(self).fit is not Metric.fit
-
     def problem(self, sample: Sample) -> str | None:
         """Why a sample cannot be scored, so that the input is refused with its line; None if it can be.
 
@@ -273,40 +205,6 @@ class Metric:
         The samples have only their ids and the fields in `needs`.
         """
         return None
-
-    def fit(self, samples: Iterable[Sample]) -> Any:
-        """Corpus statistics of some samples, or None if the metric needs none."""
-        return None
-
-    @property
-    def corpus_groups(self) -> CorpusGroups | None:
-        """How samples that must be fitted together are found; None if `fit` may get them in any parts."""
-        return None
-
-    @property
-    def corpus_key(self) -> tuple[Any, ...]:
-        """Metrics with the same key share their statistics, which are computed once."""
-        return (self.name,)
-
-    def default_state(self) -> Any:
-        """The state for a single sample, and for a run whose `fit` returns None."""
-        return None
-
-    def check_state(self, state: Any) -> None:
-        """Raise if the corpus is too small to score with."""
-
-    def save_state(self, state: Any, path: Path) -> None:
-        """Write a state with its own `save`, or as plain values; equal states give equal bytes."""
-        if hasattr(state, "save"):
-            state.save(path)
-        else:
-            path.write_bytes(msgspec.msgpack.encode(state, order="deterministic"))
-
-    def load_state(self, path: Path) -> Any:
-        """Read a state back."""
-        if hasattr(self.state_type, "load"):
-            return self.state_type.load(path)
-        return msgspec.msgpack.decode(path.read_bytes(), type=self.state_type or Any)
 
     def open(self, state: Any) -> Scorer:
         """Prepare for scoring; called once per worker."""

@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multimodal_eval.core.corpus import CorpusGroups
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
 from multimodal_eval.core.function_metric import FunctionMetric
-from multimodal_eval.core.metric import Bounds, CorpusGroups, Direction, Metric, Placement, Result, check_name
+from multimodal_eval.core.metric import Bounds, Direction, Metric, Placement, Result, check_name
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.metric_table import MetricTable, origin
 from multimodal_eval.core.score import Estimate, Rows, Score

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from multimodal_eval.core.corpus import Corpus
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.options import Option, Options, OptionValues
@@ -62,12 +63,56 @@ class LabelsSeen(msgspec.Struct, frozen=True):
         """The labels found, in alphabetical order; None if there are none."""
         return Taxonomy(tuple(sorted(self.forms.values()))) if self.forms else None
 
+    def check(self) -> None:
+        """Refuse predicted labels outside the taxonomy, a corpus without labels, and one with too many to be labels."""
+        if self.n_unknown:
+            raise InputError(self.unknown, self.n_unknown)
+        if not self.n_labelled:
+            message = "no sample has a gold label (`expected_answer`) or an annotator's label (`annotations`)."
+            hint = "Name their columns with --map expected_answer=COLUMN or --annotators 'annotator*'."
+            raise InputError([Problem(code="NO_REFERENCE", message=message, hint=hint)])
+        if len(self.forms) > MAX_COLLECTED_LABELS:
+            raise ConfigError(
+                f"{len(self.forms):,} different labels: is this the right column? Name them with --labels labels.yaml."
+            )
+
+
+def labels_seen(samples: Iterable[Sample], labels: Any = None, unknown_labels: str = "error") -> LabelsSeen:
+    """The labels in use, and the predicted ones outside the given taxonomy."""
+    given = None if labels is None else load_taxonomy(labels)
+    forms: dict[str, str] = {}
+    unknown: list[Problem] = []
+    count = labelled = 0
+    for sample in samples:
+        in_use = _labels_in_use(sample)
+        labelled += bool(in_use)
+        if given is None:
+            for label in in_use:
+                forms[folded(label)] = min(label, forms.get(folded(label), label))
+        elif unknown_labels == "error" and _is_unknown(sample, given):
+            count += 1
+            if len(unknown) < MAX_KEPT:
+                unknown.append(_problem(sample, given))
+    return LabelsSeen(labelled, forms, unknown, count)
+
+
+def _is_unknown(sample: Sample, taxonomy: Taxonomy | None) -> bool:
+    """Whether a predicted label is outside the given taxonomy."""
+    answer = sample.generated_answer
+    return (
+        taxonomy is not None
+        and not sample.error
+        and answer is not None
+        and bool(answer.strip())
+        and taxonomy.code(answer) < 0
+    )
+
 
 class LabelMetric(Metric):
     """A metric of a predicted label. Subclasses define how a sample counts."""
 
     bounds = (0, 1)
-    state_type = LabelsSeen
+    corpus = Corpus(labels_seen)
     options = Options(
         labels=Option(
             Any,
@@ -115,48 +160,6 @@ class LabelMetric(Metric):
         """Settings in the signature that are not options."""
         return {"zero_division": 0}
 
-    def fit(self, samples: Iterable[Sample]) -> LabelsSeen:
-        """The labels in use, and the predicted ones outside the taxonomy."""
-        forms: dict[str, str] = {}
-        unknown: list[Problem] = []
-        count = labelled = 0
-        for sample in samples:
-            in_use = _labels_in_use(sample)
-            labelled += bool(in_use)
-            if self.given_taxonomy is None:
-                for label in in_use:
-                    forms[folded(label)] = min(label, forms.get(folded(label), label))
-            elif self._refuses(sample):
-                count += 1
-                if len(unknown) < MAX_KEPT:
-                    unknown.append(_problem(sample, self.given_taxonomy))
-        return LabelsSeen(labelled, forms, unknown, count)
-
-    def _refuses(self, sample: Sample) -> bool:
-        answer = sample.generated_answer
-        return (
-            self.options["unknown_labels"] == "error"
-            and self.given_taxonomy is not None
-            and not sample.error
-            and answer is not None
-            and bool(answer.strip())
-            and self.given_taxonomy.code(answer) < 0
-        )
-
-    def check_state(self, state: LabelsSeen) -> None:
-        """Refuse predicted labels outside the taxonomy, a corpus without labels, and one with too many to be labels."""
-        if state.n_unknown:
-            raise InputError(state.unknown, state.n_unknown)
-        if not state.n_labelled:
-            message = "no sample has a gold label (`expected_answer`) or an annotator's label (`annotations`)."
-            hint = "Name their columns with --map expected_answer=COLUMN or --annotators 'annotator*'."
-            raise InputError([Problem(code="NO_REFERENCE", message=message, hint=hint)])
-        if len(state.forms) > MAX_COLLECTED_LABELS:
-            message = (
-                f"{len(state.forms):,} different labels: is this the right column? Name them with --labels labels.yaml."
-            )
-            raise ConfigError(f"{self.name}: {message}")
-
     def open(self, state: LabelsSeen | None) -> _Scorer:
         """Open the metric with its taxonomy."""
         return _Scorer(self, self.given_taxonomy or (None if state is None else state.taxonomy))
@@ -175,7 +178,7 @@ class LabelMetric(Metric):
 
         Without a taxonomy, its own labels serve as one: enough for its value, but not for macro F1.
         """
-        labels = taxonomy or self.fit([sample]).taxonomy
+        labels = taxonomy or labels_seen([sample], self.options["labels"]).taxonomy
         if labels is None:
             return unscored("missing_input", NO_ANNOTATION)
         (score,) = self.score_samples([sample], labels)
@@ -195,7 +198,8 @@ class LabelMetric(Metric):
         ]
 
     def _refused(self, sample: Sample, taxonomy: Taxonomy) -> Score | None:
-        return unscored("error", str(_problem(sample, taxonomy))) if self._refuses(sample) else None
+        is_refused = self.options["unknown_labels"] == "error" and _is_unknown(sample, self.given_taxonomy)
+        return unscored("error", str(_problem(sample, taxonomy))) if is_refused else None
 
 
 class MacroF1Metric(LabelMetric):

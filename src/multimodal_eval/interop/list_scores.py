@@ -16,6 +16,7 @@ import numpy as np
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.corpus import check_state, default_state, fitted
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
 from multimodal_eval.core.metric import Metric
@@ -182,14 +183,14 @@ def _scored(metric: Metric, samples: Sequence[Sample]) -> tuple[Metric, Scores, 
     reason = metric.unavailable()
     if reason is not None:
         raise UnavailableError(f"{metric.name}: {reason}")
-    state = metric.default_state()
-    if metric.fits:
+    state = default_state(metric)
+    if metric.corpus is not None:
         from multimodal_eval.core.answers import ERROR_PATTERNS
 
-        fitted = metric.fit(with_failures_marked(Batch.of(samples), ERROR_PATTERNS))
-        if fitted is not None:
-            state = fitted
-            metric.check_state(state)
+        gathered = fitted(metric, with_failures_marked(Batch.of(samples), ERROR_PATTERNS))
+        if gathered is not None:
+            state = gathered
+            check_state(state)
     return metric, score_rows(metric, metric.open(state), Batch.of(samples)), state
 
 

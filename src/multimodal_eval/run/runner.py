@@ -62,7 +62,7 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         yield Verdicts(run)
     else:
         yield Check(run)
-    if any(metric.fits for metric in run.plan.metrics):
+    if any(metric.corpus is not None for metric in run.plan.metrics):
         from multimodal_eval.run.steps.fit import Fit
 
         yield Fit(run)

@@ -10,6 +10,7 @@ import msgspec
 
 from multimodal_eval.analysis.slices import strata_settings
 from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.corpus import corpus_key, default_state, load_state
 from multimodal_eval.core.failures import label
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_failures import blamed_on
@@ -35,13 +36,13 @@ class States:
     def of(self, metric: Metric) -> Any:
         """The state of a metric for the whole run."""
         if metric.name not in self._states:
-            same = [other for other in self.plan.metrics if other.fits and other.corpus_key == metric.corpus_key]
+            same = [other for other in self.plan.metrics if corpus_key(other) == corpus_key(metric)]
             known = next((self._states[other.name] for other in same if other.name in self._states), None)
             if not self.folder.has_state(metric.name):
-                known = metric.default_state()
+                known = default_state(metric)
             elif known is None:
                 with self.folder.state_copy(metric.name) as path, blamed_on(metric.name, "reading its statistics"):
-                    known = metric.load_state(path)
+                    known = load_state(metric, path)
             self._states[metric.name] = known
         return self._states[metric.name]
 

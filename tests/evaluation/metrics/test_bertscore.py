@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from multimodal_eval import Sample
+from multimodal_eval.core.corpus import check_state, fitted
 from multimodal_eval.core.errors import ConfigError, InputError, ModelError, UnavailableError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics.bertscore import TokenFrequencies, compute_bertscore, greedy_match
@@ -23,7 +24,7 @@ GOLDEN = "bertscore.json.gz"
 
 def scored(samples, **options):
     metric = compute_bertscore.configure(options)
-    state = metric.fit(samples) if metric.fits else None
+    state = fitted(metric, samples)
     return score_batch(metric, metric.open(state), samples)
 
 
@@ -210,8 +211,8 @@ def test_a_corpus_of_equal_references_is_refused(weights):
     metric = compute_bertscore.configure({"idf": True})
     samples = [Sample(id=str(n), generated_answer="a dog", references=["a dog"]) for n in range(3)]
     with pytest.raises(InputError, match="every weight would be 0"):
-        metric.check_state(metric.fit(samples))
-    metric.check_state(metric.fit([*samples, Sample(id="4", references=["a cat"])]))
+        check_state(fitted(metric, samples))
+    check_state(fitted(metric, [*samples, Sample(id="4", references=["a cat"])]))
 
 
 @pytest.mark.weights

@@ -9,6 +9,7 @@ from sklearn.metrics import f1_score
 from multimodal_eval import Rows, Sample, evaluate, rescore
 from multimodal_eval.contests.clarity.labels import EVASION_LABELS
 from multimodal_eval.contests.clarity.scores import evaluate_all
+from multimodal_eval.core.corpus import check_state, fitted
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample, resolve
@@ -188,7 +189,7 @@ def test_an_invalid_label_affects_only_its_sample():
     metric = resolve("soft_score").configure({"labels": LABELS})
     bad = Sample(id="1", generated_answer="red", annotations={"x": ["red"]})
     good = Sample(id="2", generated_answer="red", annotations={"x": "red"})
-    first, second = score_batch(metric, metric.open(metric.fit([bad, good])), [bad, good])
+    first, second = score_batch(metric, metric.open(fitted(metric, [bad, good])), [bad, good])
     assert first.status == "error"
     assert "a label must be text" in (first.reason or "")
     assert second.value == 1.0
@@ -220,9 +221,9 @@ def test_labels_need_a_metric_that_compares_labels():
 
 def test_a_corpus_of_sentences_is_refused():
     metric = resolve("f1_strict")
-    state = metric.fit([Sample(id=str(n), generated_answer="x", expected_answer=f"text {n}") for n in range(1001)])
+    state = fitted(metric, [Sample(id=str(n), generated_answer="x", expected_answer=f"text {n}") for n in range(1001)])
     with pytest.raises(ConfigError, match="1,001 different labels: is this the right column"):
-        metric.check_state(state)
+        check_state(state)
 
 
 def test_the_aggregate_is_not_the_mean():

@@ -31,6 +31,7 @@ from multimodal_eval.contests.dialogue.files import (
 )
 from multimodal_eval.contests.dialogue.submission import note_missing, note_unscored
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
@@ -145,7 +146,7 @@ def _columns(plan: Plan, samples: Sequence[Sample]) -> tuple[Vector, Vector, Vec
     problems.raise_if_any()
     batch = Batch.of(samples)
     scores = {
-        metric.name: score_rows(metric, metric.open(metric.default_state()), batch, plan.config.patterns)
+        metric.name: score_rows(metric, metric.open(default_state(metric)), batch, plan.config.patterns)
         for metric in plan.metrics
     }
     for sample, score in zip(samples, scores[metric.name], strict=True):

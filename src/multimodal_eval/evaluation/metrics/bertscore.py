@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from multimodal_eval.core.corpus import Corpus, fitted
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
@@ -34,7 +35,7 @@ from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.evaluation.model_metric import TEXT_CUT
 from multimodal_eval.evaluation.score_baselines import Baseline, baseline_of, baselines_label
-from multimodal_eval.models.encoders import open_token_encoder
+from multimodal_eval.models.encoders import DEFAULT_SENTENCE_ENCODER, open_token_encoder
 from multimodal_eval.text.languages import UNFIT, fits
 
 if TYPE_CHECKING:
@@ -108,6 +109,23 @@ class TokenFrequencies(msgspec.Struct, frozen=True, dict=True):
         """Equal for equal frequencies."""
         return sha256(msgspec.msgpack.encode(self)).hexdigest()[:8]
 
+    def check(self) -> None:
+        """Refuse a corpus in which every weight would be 0."""
+        if all(count == self.references for _, count in self.counts):
+            message = (
+                "bertscore with idf weights tokens by how few references they occur in, and all references of the "
+                "corpus have the same tokens: every weight would be 0."
+            )
+            hint = "Score more samples together, or set the option `idf: false`."
+            raise InputError([Problem(code="CORPUS_TOO_SMALL", message=message, hint=hint)])
+
+
+def token_frequencies(samples: Iterable[Sample], *, encoder: str = DEFAULT_SENTENCE_ENCODER) -> TokenFrequencies:
+    """Count in how many references each token of an encoder occurs."""
+    opened = open_token_encoder(encoder)
+    references = [text for sample in samples for text in _references(sample)]
+    return TokenFrequencies.of(set(ids) - opened.special for ids in opened.token_ids(references))
+
 
 class BertScore(SentenceEncoderMetric):
     """F1 of the greedy matching between the tokens of the answer and of a reference, by their vectors in context."""
@@ -116,7 +134,6 @@ class BertScore(SentenceEncoderMetric):
     version = "1"
     needs = ("generated_answer", "references")
     summary = __doc__ or ""
-    state_type = TokenFrequencies
     options = Options(
         SentenceEncoderMetric.options,
         layer=Option(
@@ -133,6 +150,7 @@ class BertScore(SentenceEncoderMetric):
         layer = self.options["layer"]
         if layer is not None and layer < 0:
             raise ConfigError(f"the option `layer` of {self.name} must be 0 or more. Got {layer} instead.")
+        self.corpus = Corpus(token_frequencies) if self.options["idf"] else None
         self.bounds = (0, 1) if self.options["rescale"] is None else (None, 1)
 
     def check_models(self) -> None:
@@ -172,34 +190,6 @@ class BertScore(SentenceEncoderMetric):
         path = self.options["rescale"]
         return None if path is None else baseline_of(path, layer)
 
-    @property
-    def fits(self) -> bool:
-        """Whether tokens are weighted by their idf."""
-        return bool(self.options["idf"])
-
-    @property
-    def corpus_key(self) -> tuple[Any, ...]:
-        """The encoder, whatever the layer."""
-        return ("bertscore", self.options["encoder"])
-
-    def fit(self, samples: Iterable[Sample]) -> TokenFrequencies | None:
-        """Count in how many references each token occurs."""
-        if not self.fits:
-            return None
-        references = [text for sample in samples for text in _references(sample)]
-        encoder = self.token_encoder()
-        return TokenFrequencies.of(set(ids) - encoder.special for ids in encoder.token_ids(references))
-
-    def check_state(self, state: TokenFrequencies) -> None:
-        """Refuse a corpus in which every weight would be 0."""
-        if all(count == state.references for _, count in state.counts):
-            message = (
-                f"{self.name} with idf weights tokens by how few references they occur in, and all references of the "
-                "corpus have the same tokens: every weight would be 0."
-            )
-            hint = "Score more samples together, or set the option `idf: false`."
-            raise InputError([Problem(code="CORPUS_TOO_SMALL", message=message, hint=hint)])
-
     def open(self, state: TokenFrequencies | None) -> _Scorer:
         """Load the encoder and the baseline."""
         return _Scorer(self, state)
@@ -218,8 +208,8 @@ class _Scorer:
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """Encode the texts of many samples together, each text once, but not more than fit into memory."""
         frequencies = self.frequencies
-        if frequencies is None and self.metric.fits:  # a single sample: its references are the corpus
-            frequencies = self.metric.fit(batch)
+        if frequencies is None and self.metric.corpus is not None:  # a single sample: its references are the corpus
+            frequencies = fitted(self.metric, batch)
         scores: list[Score] = []
         for texts_by_sample in _chunks([sample.generated_answer or "", *_references(sample)] for sample in batch):
             distinct = list(dict.fromkeys(text for texts in texts_by_sample for text in texts))

@@ -11,11 +11,12 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
-from multimodal_eval.core.metric import CorpusGroups, Scorer
+from multimodal_eval.core.corpus import Corpus
+from multimodal_eval.core.metric import Scorer
 from multimodal_eval.core.options import Options, options_of, signed_values
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
@@ -56,36 +57,12 @@ class Spider(SceneGraphMetric):
     part_bounds = MappingProxyType({"spice": (0, 1), "cider_d": (0, 10)})
     summary = __doc__
     options = Options(options_of(_declared), openings=OPENINGS)
-    state_type = DocumentFrequencies
+    corpus = Corpus(document_frequencies, image_groups, named_frequencies)
 
     def signature(self, state: Any = None) -> Signature:
         """The parser, the tokenizer and the document frequencies."""
         frequencies = {**signed_values(self.declared_options, self.options), **getattr(state, "settings", {})}
         return Signature(self.name, self.version, {**self.parser_settings, "tokenizer": "ptb", **frequencies})
-
-    def fit(self, samples: Iterable[Sample]) -> DocumentFrequencies | None:
-        """The document frequencies of the references."""
-        return document_frequencies(samples, df=self.options["df"], image_key=self.options["image_key"])
-
-    @property
-    def corpus_groups(self) -> CorpusGroups | None:
-        """How the samples of one image are brought together."""
-        return image_groups(self.options["df"], self.options["image_key"])
-
-    @property
-    def corpus_key(self) -> tuple[Any, ...]:
-        """The same as that of CIDEr-D with the same options, whose statistics are shared."""
-        options = {"df": self.options["df"], "image_key": self.options["image_key"], "tokenizer": "ptb"}
-        return (document_frequencies, *((key, repr(value)) for key, value in sorted(options.items())))
-
-    def default_state(self) -> DocumentFrequencies:
-        """The table for a single sample."""
-        return named_frequencies(self.options["df"])
-
-    def check_state(self, state: Any) -> None:
-        """Refuse a corpus of one image."""
-        if isinstance(state, DocumentFrequencies):
-            state.check()
 
     def open(self, state: Any) -> Scorer:
         """Open the parser, which the process shares."""

@@ -80,7 +80,7 @@ def _checked_metric(plan: Plan, name: str) -> Metric:
     metric = by_name[name]
     if name in plan.config.judges:
         raise ConfigError(f"`until`: {name} asks a judge after all samples are answered. Name a metric that asks none")
-    if metric.fits:
+    if metric.corpus is not None:
         raise ConfigError(
             f"`until`: {name} needs statistics of all samples, so that it has no score before all are answered. "
             f"Name a metric that scores every sample by itself: {_suitable(plan)}"
@@ -96,7 +96,7 @@ def _suitable(plan: Plan) -> str:
     names = [
         metric.name
         for metric in plan.metrics
-        if metric.averages and not metric.fits and None not in metric.bounds and plan.config.strata is None
+        if metric.averages and metric.corpus is None and None not in metric.bounds and plan.config.strata is None
     ]
     return ", ".join(names) or "this run has none"
 

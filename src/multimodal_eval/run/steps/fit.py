@@ -11,7 +11,7 @@ and no step needs more memory than a few parts.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -23,8 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.corpus import (
+    CorpusGroups,
+    LargeState,
+    check_state,
+    corpus_groups,
+    corpus_key,
+    fitted,
+    save_state,
+    state_type,
+)
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError
-from multimodal_eval.core.metric import CorpusGroups, LargeState, Metric
+from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
@@ -53,7 +63,7 @@ class Fit(Step):
     def left(self) -> Sequence[str]:
         """The metrics whose state is missing. After scoring has begun, a state that was never stored is not missing."""
         run = self.run
-        names = [metric.name for metric in run.plan.metrics if metric.fits]
+        names = [metric.name for metric in run.plan.metrics if metric.corpus is not None]
         if run.info.signatures:
             return [name for name in names if state_name(name) in run.damaged]
         return [name for name in names if not run.has(state_name(name))]
@@ -71,8 +81,8 @@ class Fit(Step):
                     state.rows = large[name]
             for metric in metrics if state is not None else ():
                 with blamed_on(metric.name, "storing its corpus statistics", OSError):
-                    metric.check_state(state)
-                    folder.write_state(metric.name, partial(metric.save_state, state))
+                    check_state(state)
+                    folder.write_state(metric.name, partial(save_state, state))
                 if name in large:  # small ones are read back, as in every process: plain values may lose their type
                     run.states.keep(metric, state)
         folder.clear_scratch()
@@ -107,7 +117,11 @@ class Fit(Step):
         return {name: tree.value for name, tree in sums.items()}, large
 
     def _mapped(self, work: str, items: Sequence[int]) -> Iterator[Any]:
-        fitting = [metric for metric in self.run.plan.metrics if metric.fits and metric.name not in self.run.reusable]
+        fitting = [
+            metric
+            for metric in self.run.plan.metrics
+            if metric.corpus is not None and metric.name not in self.run.reusable
+        ]
         return self.run.engine.map(self, Phase(work, items, placement_of(fitting)))
 
     def _moved_buckets(self) -> list[int]:
@@ -136,16 +150,16 @@ class Fit(Step):
     @cached_property
     def fitting(self) -> dict[str, list[Metric]]:
         """The metrics that need corpus statistics, grouped by equal statistics, by the name of the first metric."""
-        groups: dict[tuple[Any, ...], list[Metric]] = {}
+        groups: dict[Hashable, list[Metric]] = {}
         for metric in self.run.plan.metrics:
-            if metric.fits and not self.run.folder.has_state(metric.name):
-                groups.setdefault(metric.corpus_key, []).append(metric)
+            if metric.corpus is not None and not self.run.folder.has_state(metric.name):
+                groups.setdefault(corpus_key(metric), []).append(metric)
         return {metrics[0].name: metrics for metrics in groups.values()}
 
     @cached_property
     def groups(self) -> dict[str, CorpusGroups]:
         """How samples that belong together are found, by the name of the statistics."""
-        by_name = {name: metrics[0].corpus_groups for name, metrics in self.fitting.items()}
+        by_name = {name: corpus_groups(metrics[0]) for name, metrics in self.fitting.items()}
         return {name: groups for name, groups in by_name.items() if groups is not None}
 
     @cached_property
@@ -191,11 +205,11 @@ class Fit(Step):
         """The corpus statistics of some samples, or `Stored` if they are in a file."""
         with blamed_on(metric.name, "gathering its corpus statistics"):
             try:
-                state = self._retries[metric.name].call(metric.fit, samples)
+                state = self._retries[metric.name].call(partial(fitted, metric), samples)
             except GaveUpError as failure:
                 message = f"the corpus statistics of {metric.name} have no result so far: {failure}"
                 raise OpenSamplesError(message) from None
-        if isinstance(state, LargeState) and isinstance(metric.state_type, type):  # which can merge the pieces
+        if isinstance(state, LargeState) and isinstance(state_type(metric), type):  # which can merge the pieces
             self.run.folder.write_pieces(file, state.pack(self.buckets), is_temporary=True)
             return Stored(getattr(state, "rows", 0) if rows is None else rows)
         return state
@@ -210,13 +224,13 @@ class Fit(Step):
             pieces = (piece for piece in stored if piece is not None)
             first = next(pieces, None)
             if first is not None:
-                merged = metrics[0].state_type.merged(chain([first], pieces))
+                merged = state_type(metrics[0]).merged(chain([first], pieces))
                 folder.write_pieces(_bucket_of(name, bucket), [merged], is_temporary=True)
 
     def _united(self, name: str) -> Any:
         """The sum of large statistics, after all buckets are summed."""
         buckets = (self.run.folder.read_piece(_bucket_of(name, bucket), 0) for bucket in range(self.buckets))
-        return self.fitting[name][0].state_type.united(bucket for bucket in buckets if bucket is not None)
+        return state_type(self.fitting[name][0]).united(bucket for bucket in buckets if bucket is not None)
 
 
 @dataclass(frozen=True)
