@@ -27,6 +27,8 @@ from typing import Any
 
 from captions_file import read_captions
 
+from multimodal_eval.core.metric import configured
+
 Job = Callable[[], float]  # does the work once and returns the corpus score
 
 
@@ -43,7 +45,7 @@ def ours(threads: int, **options: str) -> Callable[[list[str], list[list[str]]],
         from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 
         import_module("numpy")  # otherwise imported by the first result
-        metric = compute_meteor.configure(options)
+        metric = configured(compute_meteor, options)
         return lambda: metric.aggregate(metric.rows_of(candidates, references, threads)).value
 
     return prepare

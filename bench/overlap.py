@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics_registry import resolve
 
 Pairs = tuple[list[str], list[list[str]]]
@@ -73,7 +74,7 @@ def ours_rouge(method: str, stemmer: bool = False) -> Job:
 
 
 def ours_corpus(name: str, **options: int) -> Job:
-    metric: Any = resolve(name).configure(options)
+    metric: Any = configured(resolve(name), options)
     return lambda pairs: metric.sentence_scores(*pairs)
 
 

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from multimodal_eval import Rows
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.stats.intervals import interval
 from multimodal_eval.stats.paired import compare
@@ -45,7 +46,7 @@ def main(file: str) -> None:
     with bz2.open(file) as stream:
         *systems, (_, streams) = pickle.load(stream)
     references = [list(texts) for texts in zip(*streams, strict=True)]
-    metrics: list[Any] = [resolve("sacrebleu").configure({"tokenizer": "none"}), resolve("ter")]
+    metrics: list[Any] = [configured(resolve("sacrebleu"), {"tokenizer": "none"}), resolve("ter")]
     estimates = {
         name.removeprefix("newstest2017.").removesuffix(".en-de"): [
             metric.aggregate(Rows(*metric.sentence_scores(list(texts), references))) for metric in metrics

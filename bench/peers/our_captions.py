@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval._native import Captions, RougeTexts
 from multimodal_eval.core.errors import UnavailableError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics.bleu import corpus_bleu
 from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 from multimodal_eval.evaluation.metrics.sacrebleu import compute_sacrebleu
@@ -174,7 +175,7 @@ def nltk(data: CaptionSet) -> dict[str, float]:
     stats = Captions(data.candidates, data.references, "whitespace").bleu()[1]
     stats[:, 4:8] = np.maximum(1, stats[:, 4:8])
     bleu = {f"BLEU-{order}": corpus_bleu(stats.sum(axis=0), order) for order in range(1, 5)}
-    metric = compute_meteor.configure({"variant": "2005", "tokenizer": "whitespace"})
+    metric = configured(compute_meteor, {"variant": "2005", "tokenizer": "whitespace"})
     lower = data.lower()
     return {**bleu, "METEOR": metric.aggregate(metric.rows_of(lower.candidates, lower.references, 2)).value}
 

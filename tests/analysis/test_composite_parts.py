@@ -9,6 +9,8 @@ import pytest
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.core.aggregates import kind_of
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics_registry import resolve
 
 LENGTHS = (1, 3, 8)
@@ -87,9 +89,9 @@ def test_kinds_of_scores(run):
 
 def test_the_kind_of_a_perplexity_is_that_of_its_average():
     perplexity = resolve("perplexity")
-    assert perplexity.configure({"average": "samples"}).kind_of() == "mean"
-    assert perplexity.configure({"average": "tokens"}).kind_of() == "corpus"
-    assert perplexity.configure({"average": "tokens"}).kind_of("tokens") == "mean"
+    assert kind_of(configured(perplexity, {"average": "samples"})) == "mean"
+    assert kind_of(configured(perplexity, {"average": "tokens"})) == "corpus"
+    assert kind_of(configured(perplexity, {"average": "tokens"}), "tokens") == "mean"
 
 
 def grouped(groups):

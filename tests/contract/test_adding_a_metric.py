@@ -49,13 +49,14 @@ def compute_word_overlap(
     return sum(word in known for word in words) / len(words) if words else 0.0
 '''
 TEST = """from multimodal_eval import Sample
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.word_overlap import compute_word_overlap
 
 
 def test_word_overlap_by_hand():
     sample = Sample(id="1", generated_answer="A red dog", references=["a dog"])
     assert compute_word_overlap(sample) == 2 / 3
-    assert compute_word_overlap.configure({"case": "keep"})(sample) == 1 / 3
+    assert configured(compute_word_overlap, {"case": "keep"})(sample) == 1 / 3
 """
 DATA = '{"id": "1", "generated_answer": "a red dog", "references": ["a dog"]}\n'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval import JudgeConfig, evaluate, load_run
+from multimodal_eval.core.metric import part_bounds
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from multimodal_eval.run.verify import verify_run
 from tests.edited_runs import stored_json, write_json
@@ -19,7 +20,7 @@ CAPTIONS = [
 @pytest.mark.parametrize("metric", ["bleu", "wer", "cer", "vqa_accuracy"])
 def test_intervals_of_parts_end_at_their_bounds(metric):
     entry = evaluate(CAPTIONS, metrics=[metric]).outcome.metrics[metric]
-    bounds = resolve(metric).part_bounds
+    bounds = part_bounds(resolve(metric))
     assert set(bounds) == set(entry.parts)
     for part, figure in entry.parts.items():
         low, high = bounds[part]
@@ -55,6 +56,6 @@ def test_runs_whose_parts_were_not_cut_are_verified(tmp_path):
 
 def test_bounds_of_parts_are_pairs():
     for name in list_available():
-        for low, high in resolve(name).part_bounds.values():
+        for low, high in part_bounds(resolve(name)).values():
             assert low is not None
             assert high is None or low < high

@@ -9,6 +9,7 @@ from threading import Barrier
 import pytest
 
 from multimodal_eval.core.corpus import default_state, fitted
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from tests.contract.examples import EXAMPLES
@@ -40,11 +41,11 @@ def check(metric, samples):
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_threads_change_no_score(name):
-    check(resolve(name).configure(OPTIONS.get(name, {})), EXAMPLES[name])
+    check(configured(resolve(name), OPTIONS.get(name, {})), EXAMPLES[name])
 
 
 def test_threads_change_no_score_of_the_meteor_program(meteor_data):
-    check(resolve("meteor").configure({"variant": "1.5"}), EXAMPLES["meteor"])
+    check(configured(resolve("meteor"), {"variant": "1.5"}), EXAMPLES["meteor"])
 
 
 @pytest.mark.weights

@@ -12,6 +12,7 @@ from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.function_metric import FunctionMetric
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.scores import Scores, joined
 from multimodal_eval.core.scoring import score_batch, score_rows
@@ -78,7 +79,7 @@ CHECKED = [
         lambda: FunctionMetric(letters, "letters", needs=("generated_answer",), bounds=(0, 8)), id="a function"
     ),
     *(
-        pytest.param(lambda name=name, options=options: resolve(name).configure(options), id=f"{name} {options}")
+        pytest.param(lambda name=name, options=options: configured(resolve(name), options), id=f"{name} {options}")
         for name, options in [
             *((name, {}) for name in ("bleu", "rouge_l", "exact_match", "perplexity", "soft_score")),
             *((name, {"df": "coco-val2014"}) for name in ("cider", "cider_d")),

@@ -13,6 +13,7 @@ import pytest
 from multimodal_eval import Metric, Sample, Score, metric
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.function_metric import FunctionMetric
+from multimodal_eval.core.metric import configured, declared_options, known_options, signature_of
 from multimodal_eval.core.options import Name, Option, Options, options_of
 
 
@@ -25,7 +26,7 @@ class Counted(Metric):
         model=Option(Name, "default"),
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         if self.options["least"] is not None and self.options["least"] > self.options["most"]:
             raise ConfigError("`least` must not be above `most`")
         self.needs = ("generated_answer",) if self.options["unit"] == "words" else ("caption",)
@@ -45,16 +46,16 @@ def test_a_class_has_the_declaration_and_an_instance_the_values():
     assert Counted.options["most"].help == "where counting ends"
     assert Counted().options == {"unit": "words", "most": 10, "least": None, "model": "default"}
     assert list(Weighted.options) == [*Counted.options, "weight"]
-    assert Weighted().declared_options is Weighted.options
+    assert declared_options(Weighted()) is Weighted.options
     with pytest.raises(TypeError):
         Counted().options["most"] = 3  # type: ignore[index]
-    assert str(Counted().signature()) == "counted|v:1|unit:words|most:10|least:None|model:default"
+    assert str(signature_of(Counted())) == "counted|v:1|unit:words|most:10|least:None|model:default"
 
 
 def test_configuring_starts_from_the_current_options():
-    first = Counted().configure({"most": 5})
-    assert first.configure({}).options == first.options
-    second = first.configure({"unit": "letters"})
+    first = configured(Counted(), {"most": 5})
+    assert configured(first, {}).options == first.options
+    second = configured(first, {"unit": "letters"})
     assert isinstance(second, Counted)
     assert (second.options["most"], second.options["unit"], second.needs) == (5, "letters", ("caption",))
     assert Counted().options["most"] == 10
@@ -65,12 +66,13 @@ def test_a_changed_metric_keeps_its_attributes_but_not_its_scorer():
     subject = Counted()
     subject.bounds = (0, 99)
     assert subject(Sample(id="1", generated_answer="x")) == 10.0
-    changed = subject.configure({"most": 3})
+    changed = configured(subject, {"most": 3})
     assert changed.bounds == (0, 99)
     assert changed(Sample(id="1", generated_answer="x")) == 3.0
     for duplicate in (copy(changed), loads(dumps(changed))):
         assert duplicate.options == changed.options
-        assert "lone_scorer" not in vars(duplicate)
+        assert "_lone_scorer" in vars(changed)
+        assert "_lone_scorer" not in vars(duplicate)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +92,16 @@ def test_a_changed_metric_keeps_its_attributes_but_not_its_scorer():
 )
 def test_invalid_options_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
-        Counted().configure(options)
+        configured(Counted(), options)
 
 
 def test_a_metric_without_options():
     class Plain(Metric):
         name = "plain"
 
-    assert Plain().configure({}).options == {}
+    assert configured(Plain(), {}).options == {}
     with pytest.raises(ConfigError, match=r"plain has no option 'x'. Known: none"):
-        Plain().configure({"x": 1})
+        configured(Plain(), {"x": 1})
 
 
 def test_options_must_be_declared():
@@ -110,7 +112,7 @@ def test_options_must_be_declared():
 
 
 def test_known_options():
-    assert Counted().known_options({"seed": 1, "most": 3}) == {"most": 3}
+    assert known_options(Counted(), {"seed": 1, "most": 3}) == {"most": 3}
 
 
 def test_an_option_may_convert():
@@ -160,7 +162,7 @@ def test_a_function_declares_its_options_by_its_signature():
     ],
 )
 def test_a_function_takes_what_it_declares(options):
-    changed = FunctionMetric(declared, "declared").configure(options)
+    changed = configured(FunctionMetric(declared, "declared"), options)
     assert isinstance(changed, FunctionMetric)
     assert changed.options == {**FunctionMetric(declared, "declared").options, **options}
 
@@ -179,14 +181,14 @@ def test_a_function_takes_what_it_declares(options):
 )
 def test_a_function_refuses_the_rest(options, message):
     with pytest.raises(ConfigError, match=message):
-        FunctionMetric(declared, "declared").configure(options)
+        configured(FunctionMetric(declared, "declared"), options)
 
 
 def test_unresolvable_annotations_declare_nothing():
     def unreadable(sample: "Nothing", *, factor: float = 1.0) -> float:  # type: ignore[name-defined]  # noqa: F821, UP037
         return factor
 
-    assert FunctionMetric(unreadable, "unreadable").configure({"factor": "x"}).options == {"factor": "x"}
+    assert configured(FunctionMetric(unreadable, "unreadable"), {"factor": "x"}).options == {"factor": "x"}
     assert options_of(max) == {}
 
 
@@ -195,7 +197,7 @@ def test_an_annotation_that_is_not_a_type_declares_nothing():
         return factor
 
     odd.__annotations__["factor"] = [1, 2]  # as in a module without postponed annotations
-    assert FunctionMetric(odd, "odd").configure({"factor": "x"}).options == {"factor": "x"}
+    assert configured(FunctionMetric(odd, "odd"), {"factor": "x"}).options == {"factor": "x"}
 
 
 def test_a_plain_function_accepts_anything():
@@ -203,4 +205,4 @@ def test_a_plain_function_accepts_anything():
     def plain(sample, factor=1):
         return factor
 
-    assert plain.configure({"factor": "high"}).options == {"factor": "high"}
+    assert configured(plain, {"factor": "high"}).options == {"factor": "high"}

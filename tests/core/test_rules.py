@@ -8,6 +8,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnknownNameError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.rules import RuleFamily, find_rule, rule, rules_named, rules_of
 from multimodal_eval.evaluation.cards import rule_card
 from multimodal_eval.evaluation.metrics_registry import resolve
@@ -62,15 +63,15 @@ def test_the_rule_is_part_of_the_signature_with_the_code_of_a_plugin() -> None:
     assert code is not None
     assert f"|rule:loud@1+{code}|" in run.results["metrics"]["loudness"]["signature"]
     assert run["loudness"]["value"] == 0.5
-    assert "rule:quiet@1+" in str(resolve("loudness").signature())
+    assert "rule:quiet@1+" in str(signature_of(resolve("loudness")))
 
 
 def test_an_unknown_rule_is_refused_before_anything_is_scored() -> None:
     declare()
     with pytest.raises(UnknownNameError, match="lout@1"):
-        resolve("loudness").configure({"rule": "lout@1"})
+        configured(resolve("loudness"), {"rule": "lout@1"})
     with pytest.raises(ConfigError, match="must be a rule: quiet@1, loud@1"):
-        resolve("loudness").configure({"rule": 3})
+        configured(resolve("loudness"), {"rule": 3})
 
 
 @pytest.mark.parametrize("name", ["quiet", "quiet @1", "a|b@1", "a,b@1"])

@@ -9,6 +9,7 @@ import pytest
 
 from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.core.metric import signature_of
 from multimodal_eval.evaluation.cards import JUDGE, card_text, options_text
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
@@ -86,7 +87,7 @@ def test_the_needs_match_the_code(metrics, cards):
 
 
 def test_the_signatures_match_the_code(metrics, cards):
-    expected = {name: f"`{metric.signature(default_state(metric))}`" for name, metric in metrics.items()}
+    expected = {name: f"`{signature_of(metric, default_state(metric))}`" for name, metric in metrics.items()}
     assert facts(cards, "Signature") == expected
 
 
@@ -114,7 +115,7 @@ def test_the_card_of_judges():
     assert headings(text) == HEADINGS
     assert set(re.findall(r"^- `(\w+)`: ", text, re.MULTILINE)) == set(FORMS) - {"extract"}
     config = JudgeConfig(name="right", form="binary", models=[JudgeModel(model="openai:NAME")])
-    signature = re.sub(r"prompt:\w+", "prompt:DIGEST", str(JudgeMetric(config).signature()))
+    signature = re.sub(r"prompt:\w+", "prompt:DIGEST", str(signature_of(JudgeMetric(config))))
     assert fact(text, "Signature").strip("`") == signature
 
 

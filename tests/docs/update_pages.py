@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from multimodal_eval import Metric
+from multimodal_eval.core.metric import summary_of
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
 METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -21,7 +22,7 @@ def with_metrics(page: str) -> str:
 def row(metric: Metric) -> str:
     low, high = ("unbounded" if bound is None else f"{bound:.3g}" for bound in metric.bounds)
     direction = ", lower is better" if metric.direction == "lower" else ""
-    summary = metric.summary.replace("|", r"\|")
+    summary = summary_of(metric).replace("|", r"\|")
     return f"| [`{metric.name}`](metrics/{metric.name}.md) | {low} to {high}{direction} | {summary} |\n"
 
 

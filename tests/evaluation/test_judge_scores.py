@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel
+from multimodal_eval.core.metric import signature_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.generate.outcomes import failed, outcome_of
@@ -98,5 +99,5 @@ def test_the_template_is_part_of_the_signature():
     other = metric(prompt="a.md", template="{{ audio }}{{ choices }} {{ answer }}")
     assert first.asking == same.asking
     assert first.asking["prompt"] != other.asking["prompt"]
-    assert first.signature() != other.signature()
+    assert signature_of(first) != signature_of(other)
     assert first.asking["prompt"] != metric().asking["prompt"]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, rule
+from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.evaluation.metrics.cer import cer
@@ -177,10 +178,10 @@ def test_the_influence_is_the_derivative_of_the_aggregate(name: str) -> None:
 
         def aggregate(table: np.ndarray, part: str = part) -> float:
             rows = Rows(np.zeros(len(table)), table)
-            return (metric.aggregate_part(part, rows) if part else metric.aggregate(rows)).value
+            return aggregate_of(metric, part)(rows).value
 
         rows = Rows(np.zeros(4), stats)
-        influence = (metric.aggregate_part(part, rows) if part else metric.aggregate(rows)).influence
+        influence = aggregate_of(metric, part)(rows).influence
         for row in range(4):  # one row counts a little more; the mean of the influence values is the change
             weights = np.ones(4)
             weights[row] += 1e-6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.plan import Plan
 from tests.golden.clip.images import TINY_CLIP
@@ -17,7 +18,7 @@ def bert(tmp_path_factory):
 
 
 def size_with(*metrics):
-    chosen = tuple(resolve(name).configure(options) for name, options in metrics)
+    chosen = tuple(configured(resolve(name), options) for name, options in metrics)
     return Plan(RunConfig(), None, chosen, {}, composite=False).part_size
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric, rescore
 from multimodal_eval.core.errors import InputError
+from multimodal_eval.core.metric import sample_problems
 from tests.cli.command_line import mmeval
 from tests.registry_state import restored_registries
 
@@ -80,7 +81,7 @@ def test_a_function_declares_what_it_refuses():
             """The length of an answer."""
             return float(len(sample.generated_answer or ""))
 
-        assert compute_lengthy.checks_samples
+        assert sample_problems(compute_lengthy)
         samples = [Sample(id="1", generated_answer="abc"), Sample(id="2", generated_answer="ab")]
         with pytest.raises(InputError, match="sample 2: SAMPLE: lengthy: the answer is too short"):
             evaluate(samples, metrics=["lengthy"])

@@ -11,6 +11,7 @@ from nltk.stem.porter import PorterStemmer
 from nltk.translate.meteor_score import align_words, single_meteor_score
 
 from multimodal_eval._native import StagedMeteor, stem
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 from multimodal_eval.text.synonyms import get_synonyms
 from tests.reference.naive_alignment import align
@@ -111,7 +112,7 @@ VOCABULARY = """a the of on in man men woman dog dogs hound car automobile cars 
 
 
 def test_the_variant_of_2005_against_nltk():
-    wordnet, scorer = OurWordNet(VOCABULARY), compute_meteor.configure({"variant": "2005"}).texts_scorer()
+    wordnet, scorer = OurWordNet(VOCABULARY), configured(compute_meteor, {"variant": "2005"}).texts_scorer()
     chooser = random.Random(2005)
     equal = better = 0
     for _ in range(600):

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from multimodal_eval.analysis.columns import cluster_codes
 from multimodal_eval.core.errors import InputError, RunFolderError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy
 from multimodal_eval.data.runs.run import Run
@@ -157,7 +158,7 @@ def derived_classification(run: Run) -> Classification | None:
     if name is None or not isinstance(metric, LabelMetric):
         return None
     if (signature := run.info.signatures.get(name)) is not None and (options := signature.options):
-        metric = metric.configure(options)
+        metric = configured(metric, options)
     samples = _answered(run, name)
     taxonomy = metric.given_taxonomy or labels_seen(samples).taxonomy
     if taxonomy is None or len(taxonomy) > MAX_LABELS:

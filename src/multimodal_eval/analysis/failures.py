@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, Column
+from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.answers import answers_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Bounds, Metric, StoredMean
+from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.scoring import score_rows
@@ -76,9 +77,9 @@ def rule_of(metric: Metric | None, name: str, part: str = "", choice: Choice = W
 
     The worst value is the metric's bound. Without a finite one, a ConfigError names the other choices.
     """
-    bounds, is_mean = _COMPOSITE_BOUNDS, metric is None or metric.kind_of(part) == "mean"
+    bounds, is_mean = _COMPOSITE_BOUNDS, metric is None or kind_of(metric, part) == "mean"
     if metric is not None:
-        bounds = metric.part_bounds.get(part, (None, None)) if part else metric.bounds
+        bounds = part_bounds(metric).get(part, (None, None)) if part else metric.bounds
     if choice == LEFT_OUT:
         return FailureRule(LEFT_OUT)
     if choice == BLANK:

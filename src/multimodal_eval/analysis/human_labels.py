@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, did_you_mean, shorten
 from multimodal_eval.core.metric import Bounds, Metric
@@ -86,7 +87,7 @@ def check_human(config: RunConfig, metrics: Sequence[Metric]) -> None:
         if name and name not in by_name:
             hint = did_you_mean(name, list(by_name))
             raise ConfigError(f"--human {name}={column}: this run does not compute {name!r}.{hint}")
-        if name and not by_name[name].averages:
+        if name and not averages(by_name[name]):
             raise ConfigError(f"{name} is not a mean over samples, so that human labels of samples cannot correct it")
     if config.human and config.strata is not None:
         raise ConfigError("`human` and `strata` exclude each other: weighted means cannot be corrected by labels yet")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig, StrataConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.metric import Metric
@@ -34,7 +35,7 @@ def check_strata(strata: StrataConfig, metrics: Sequence[Metric]) -> None:
     """Check that the weights sum to 1 and that every metric is a mean over samples."""
     check_weights(strata.weights, f"the strata by {strata.by!r}")
     for metric in metrics:
-        if not metric.averages:
+        if not averages(metric):
             raise ConfigError(f"{metric.name} is not a mean over samples and cannot be weighted by strata")
 
 

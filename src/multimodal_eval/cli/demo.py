@@ -13,6 +13,7 @@ from msgspec import structs
 
 from multimodal_eval.cli.options import MetricOptions
 from multimodal_eval.core.display import with_margin
+from multimodal_eval.core.metric import configured
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,7 +129,7 @@ def _without_models(configs: Mapping[str, RunConfig]) -> tuple[dict[str, RunConf
     for task, config in configs.items():
         metrics = []
         for name in config.metrics or ():
-            if resolve(name).configure(config.options.get(name, {})).unavailable() is None:
+            if configured(resolve(name), config.options.get(name, {})).unavailable() is None:
                 metrics.append(name)
             else:
                 left_out[name] = None

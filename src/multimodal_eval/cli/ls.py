@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
+from multimodal_eval.core.metric import summary_of
 
 if TYPE_CHECKING:
     from multimodal_eval.data.runs.run_folder import RunFolder
@@ -35,7 +36,7 @@ def metrics(plugins: tuple[str, ...]) -> None:
         low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
         reason = metric.unavailable()
         needs = ", ".join(need.replace("|", " or ") for need in metric.needs)
-        lines = [styled(metric.summary), styled((f"Needs {as_text(needs)}." if needs else "", "dim"))]
+        lines = [styled(summary_of(metric)), styled((f"Needs {as_text(needs)}." if needs else "", "dim"))]
         lines.append(styled() if reason is None else styled(("Cannot run yet:", "yellow"), f" {as_text(reason)}"))
         better = " ↓" if metric.direction == "lower" else ""
         table.add_row(name, f"{low} … {high}{better}", styled("\n").join(filter(None, lines)))

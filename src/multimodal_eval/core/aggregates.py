@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import MetricError, shorten
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Aggregate, InfersBounds, Kind, M, Metric, part_bounds, within
 from multimodal_eval.core.metric_failures import blamed_on
-from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.score import MEAN, Estimate, Mean, Rows, mean_estimate
 from multimodal_eval.core.scoring import value_fault
 
 if TYPE_CHECKING:
@@ -17,6 +18,30 @@ if TYPE_CHECKING:
 AGGREGATE = "AGGREGATE"
 _COMPOSITE_BOUNDS = (0.0, 1.0)
 _WHAT_TO_DO = "An aggregate must return Estimate(value within the bounds, one finite influence value per row)"
+
+
+def aggregate_of(metric: Metric, part: str = "") -> Aggregate:
+    """The function that aggregates the values of a metric, or of one of its parts."""
+    aggregate = metric.aggregate
+    if isinstance(aggregate, Mapping):
+        return aggregate.get(part, MEAN)
+    return MEAN if part else aggregate
+
+
+def kind_of(metric: Metric, part: str = "") -> Kind:
+    """What the result of the metric, or of one of its parts, is: the mean of the samples, or a corpus score."""
+    return "mean" if isinstance(aggregate_of(metric, part), Mean) else "corpus"
+
+
+def averages(metric: Metric) -> bool:
+    """Whether the metric's result is the mean of its values, to which weights and labels of samples can be applied."""
+    aggregate = aggregate_of(metric)
+    return isinstance(aggregate, Mean) and not aggregate.multiplies
+
+
+def with_seen_bounds(metric: M, values: NDArray[np.float64]) -> M:
+    """The metric with the range that the values of a run show, if it concludes it from them."""
+    return within(metric, metric.seen_bounds(values)) if isinstance(metric, InfersBounds) and len(values) else metric
 
 
 def estimate_of(metric: Metric | None, rows: Rows, part: str = "") -> Estimate:
@@ -31,10 +56,10 @@ def estimate_of(metric: Metric | None, rows: Rows, part: str = "") -> Estimate:
         return replace(mean_estimate(rows), bounds=_COMPOSITE_BOUNDS)
     name = f"{metric.name}.{part}" if part else metric.name
     with blamed_on(name, "aggregating its scores"):
-        estimate = metric.aggregate_part(part, rows) if part else metric.aggregate(rows)
+        estimate = aggregate_of(metric, part)(rows)
     if not isinstance(estimate, Estimate):
         raise _refusal(name, f"it returned {shorten(estimate)}")
-    bounds = metric.part_bounds.get(part, estimate.bounds) if part else metric.bounds
+    bounds = part_bounds(metric).get(part, estimate.bounds) if part else metric.bounds
     if fault := value_fault(estimate.value, bounds):
         raise _refusal(name, fault.partition(": ")[2])
     influence = _vector(name, "influence", estimate.influence, len(rows))

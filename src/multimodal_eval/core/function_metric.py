@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from multimodal_eval.core.corpus import Corpus, CorpusGroups, default_state, returned, taken
+from multimodal_eval.core.corpus import Corpus, CorpusGroups, default_state, returned
 from multimodal_eval.core.metric import (
-    Kind,
+    Aggregate,
+    Bounds,
+    BoundsWithParts,
+    Direction,
     Metric,
+    Placement,
     Result,
     Scorer,
     Value,
     check_name,
     code_digest,
+    described_needs,
     is_number,
 )
-from multimodal_eval.core.options import Option, OptionValues, defaults_of, options_of, signed_values
+from multimodal_eval.core.options import OptionValues, defaults_of, options_of
 from multimodal_eval.core.sample import Sample, has
-from multimodal_eval.core.score import Estimate, Rows, Score
-from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.score import Score, mean_estimate
 
 # Keys of a dict-valued result that can be the metric's value, if the metric does not name one.
 HEADLINES = ("composite_score", "score", "value")
@@ -35,30 +38,38 @@ class FunctionMetric(Metric):
         function: Callable[..., Result],
         name: str,
         *,
+        needs: Sequence[str] = (),
+        blank: float | None = None,
+        problem: Callable[..., str | None] | None = None,
+        bounds: Bounds = (None, None),
+        part_bounds: Mapping[str, Bounds] | None = None,
+        direction: Direction = "higher",
+        placement: Placement | None = None,
+        version: str | None = None,
+        headline: str | None = None,
         corpus: Callable[..., Any] | None = None,
         corpus_groups: Callable[..., CorpusGroups | None] | None = None,
         default_corpus: Callable[..., Any] | None = None,
         batch: Callable[..., Sequence[Score]] | None = None,
-        aggregate: Callable[[Rows], Estimate] | None = None,
-        part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
-        headline: str | None = None,
-        problem: Callable[..., str | None] | None = None,
-        **declared: Any,
+        aggregate: Aggregate | None = None,
+        part_aggregates: Mapping[str, Aggregate] | None = None,
     ) -> None:
-        self.function, self.name, self.headline = function, name, headline
-        self._batch, self._problem = batch, problem
-        self._aggregate, self._part_aggregates = aggregate, dict(part_aggregates or {})
-        self._declared = declared
-        self.placement = "process" if batch is None else "thread"
-        for attribute, value in declared.items():
-            setattr(self, attribute, value)
-        self.summary = (inspect.getdoc(function) or "").strip().split("\n\n")[0].replace("\n", " ")
+        self.function, self.name, self.headline, self._batch = function, name, headline, batch
+        self.needs, self.direction = described_needs(needs, blank, problem), direction
+        self.bounds = BoundsWithParts(bounds, part_bounds) if part_bounds else bounds
+        self.placement = placement or ("process" if batch is None else "thread")
+        self._has_version, self.version = version is not None, version or "1"
         self.__doc__, self.__name__ = function.__doc__, getattr(function, "__name__", name)
         self.__module__, self.__qualname__ = function.__module__, getattr(function, "__qualname__", name)
-        self._options = options_of(function)
-        self.options = defaults_of(self._options)
+        self._declared_options = options_of(function)
+        self.options = defaults_of(self._declared_options)
         if corpus is not None:
             self.corpus = Corpus(corpus, corpus_groups, default_corpus, returned(corpus))
+        if part_aggregates:
+            # Not a `Mean` even if no aggregate is given: without this code, a run must not average its parts.
+            self.aggregate = {"": aggregate or mean_estimate, **part_aggregates}
+        elif aggregate is not None:
+            self.aggregate = aggregate
 
     def __repr__(self) -> str:
         return f"<metric {self.name}>"
@@ -79,40 +90,18 @@ class FunctionMetric(Metric):
         return default_state(self)
 
     @property
-    def declared_options(self) -> Mapping[str, Option]:
-        """The options from the function's signature."""
-        return self._options
+    def code(self) -> str | None:
+        """A digest of the function's source if no version is declared."""
+        return None if self._has_version else code_digest(self.function)
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The options, the state's `settings` if it has any, and the code's digest if no version is declared."""
-        settings = {**signed_values(self._options, self.options), **getattr(state, "settings", {})}
-        version, code = self.definition
-        if code is not None:
-            settings["code"] = code
-        return Signature(self.name, version, settings)
-
-    @property
-    def definition(self) -> tuple[str, str | None]:
-        """The declared version, or a digest of the function's source."""
-        return self.version, None if "version" in self._declared else code_digest(self.function)
-
-    @property
-    def averages(self) -> bool:
-        """Whether neither the value nor a part has a declared aggregate."""
-        return self._aggregate is None and not self._part_aggregates
-
-    def problem(self, sample: Sample) -> str | None:
-        """What the declared function returns; it gets the options that it takes."""
-        return None if self._problem is None else self._problem(sample, **self._problem_options)
-
-    @cached_property
-    def _problem_options(self) -> OptionValues:
-        return {} if self._problem is None else taken(self._problem, self.options)
-
-    @property
-    def checks_samples(self) -> bool:
-        """Whether a function that refuses samples is declared."""
-        return self._problem is not None
+        code = self.code
+        return {
+            **super().settings(state),
+            **getattr(state, "settings", {}),
+            **({} if code is None else {"code": code}),
+        }
 
     def open(self, state: Any) -> Scorer:
         """A scorer that calls the function on each sample, or the batch function if there is one."""
@@ -120,19 +109,6 @@ class FunctionMetric(Metric):
         if self.corpus is not None:
             extra["corpus"] = state
         return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
-
-    def kind_of(self, part: str = "") -> Kind:
-        """Whether the result is a mean: unless an aggregate is declared."""
-        return "corpus" if (part in self._part_aggregates if part else not self.averages) else "mean"
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The declared aggregate, or the mean."""
-        return self._aggregate(rows) if self._aggregate is not None else super().aggregate(rows)
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The declared aggregate of the part, or the mean."""
-        aggregate = self._part_aggregates.get(part)
-        return aggregate(rows) if aggregate is not None else super().aggregate_part(part, rows)
 
 
 class _BatchScorer:

@@ -1,4 +1,4 @@
-"""The metric protocol: fit, open, score a batch, aggregate.
+"""The metric protocol: fit, open, score a batch, aggregate. What a metric declares is here, in one class of 14 members.
 
 A metric is also a plain callable `metric(sample) -> float | dict`, which is all that most people need. The `metric`
 decorator (`core.registry`) builds one from a function (`core.function_metric`).
@@ -11,16 +11,16 @@ import inspect
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from multimodal_eval.core.corpus import Corpus, default_state
+from multimodal_eval.core.corpus import Corpus, default_state, taken
 from multimodal_eval.core.corpus import LargeState as LargeState  # its documented path
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, signed_values
 from multimodal_eval.core.sample import Sample, has
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.score import MEAN, Estimate, Rows, Score
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.core.system_files import DEVICE
 
@@ -37,8 +37,17 @@ Placement = Literal["thread", "process", "model"]
 Bounds = tuple[float | None, float | None]
 Value = float | dict[str, Any]  # what a call of a metric returns: a number, or several by name
 Result = Value | Score | None
+Aggregate = Callable[[Rows], Estimate]
+M = TypeVar("M", bound="Metric")
 
 RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score")
+# Names of 0.1 that a subclass may define or a caller may read (`core.older_metric`).
+_OLDER = frozenset(
+    "aggregate_part averages blank check_options check_state checks_samples configure corpus_groups corpus_key "
+    "declared_options default_state definition fit fits kind_of known_options load_state lone_scorer part_bounds "
+    "problem renamed save_state settled_options signature state_type summary variant_of within".split()
+)
+_LONE, _VARIANT_OF = "_lone_scorer", "_variant_of"  # entries of an instance
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -59,164 +68,117 @@ class Scorer(Protocol):
         """
 
 
+class Need(str):
+    """A field that a metric needs, with more about it: `needs = ("references", Need("generated_answer", blank=0.0))`.
+
+    `blank` is the value of a blank answer; without one, `score` decides. `problem(sample)` says why a sample cannot be
+    scored, so that the input is refused with its line, or None. It gets those of the metric's options that it takes. A
+    run asks before it scores anything; the sample has only its id and the fields that the metric needs.
+    """
+
+    blank: float | None
+    problem: Callable[..., str | None] | None
+
+    def __new__(
+        cls, field: str, *, blank: float | None = None, problem: Callable[..., str | None] | None = None
+    ) -> Self:
+        """The name of the field is the string itself."""
+        need = super().__new__(cls, field)
+        need.blank, need.problem = blank, problem
+        return need
+
+
+class BoundsWithParts(tuple[float | None, float | None]):
+    """The bounds of a metric with those of its parts, at which their intervals end."""
+
+    parts: Mapping[str, Bounds]
+
+    def __new__(cls, bounds: Bounds, parts: Mapping[str, Bounds] = MappingProxyType({})) -> Self:
+        """The lowest and the highest value are the pair itself."""
+        whole = super().__new__(cls, bounds)
+        whole.parts = dict(parts)
+        return whole
+
+
 class Metric:
-    """A metric with four steps: fit, open, score, aggregate. Subclass it, or use the `metric` decorator.
+    """A metric with four steps: fit (`corpus`), open, score, aggregate. Subclass it, or use the `metric` decorator.
 
-    `corpus` declares the statistics of the whole corpus that it needs before it scores, if any.
+    The first paragraph of the docstring is its summary in `mmeval ls metrics`.
 
-    `options` declares the options on the class and holds their values on an instance; `configure` changes them.
+    `needs` are the fields without which a sample is unscored; a `Need` says more about one. `bounds` are checked on
+    every value; `BoundsWithParts` also has those of parts. `corpus` declares the statistics of the whole corpus that
+    the metric needs before it scores. `aggregate` is a function from rows to an estimate, or functions by part, with
+    the value itself under ""; what is not named is a `Mean`.
+
+    `options` declares the options on the class and holds their values on an instance; `configured` changes them. The
+    other class attributes hold for the default options; `settle` sets those that depend on options.
     """
 
     name: str
     version: str = "1"
     needs: tuple[str, ...] = ()
     bounds: Bounds = (None, None)
-    part_bounds: Mapping[str, Bounds] = MappingProxyType({})  # of further values, if they have any
     direction: Direction = "higher"
     placement: Placement = "thread"
-    blank: float | None = None  # the value of a blank answer; None: `score` decides
-    summary: str = ""
     options = Options()
     corpus: Corpus | None = None
-    variant_of: str | None = None  # the metric's own name, if a run computes it under another
+    aggregate: Aggregate | Mapping[str, Aggregate] = MEAN
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample; 0.0 if a needed input is missing (in a run, the status `missing_input`)."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
-        score = self.lone_scorer.score([sample])[0]
+        score = lone_scorer(self).score([sample])[0]
         return 0.0 if score.value is None else score.value
 
     def __init_subclass__(cls) -> None:
         if not isinstance(cls.options, Options):
             raise TypeError(f"{cls.__name__}.options must be Options(name=Option(type, default), …)")
+        if not _OLDER.isdisjoint(vars(cls)):
+            from multimodal_eval.core.older_metric import adapt
+
+            adapt(cls)
+
+    if not TYPE_CHECKING:  # a type checker shall not accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _OLDER:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from multimodal_eval.core.older_metric import older_member
+
+            return older_member(self, name)
 
     def __getstate__(self) -> dict[str, object]:
-        """The state for copies and pickles, without cached properties such as an opened scorer."""
+        """The state for copies and pickles, without cached properties and the opened scorer."""
         kind = type(self)
-        return {key: value for key, value in vars(self).items() if not _is_cached(getattr(kind, key, None))}
+        return {
+            key: value
+            for key, value in vars(self).items()
+            if key != _LONE and not isinstance(getattr(kind, key, None), cached_property)
+        }
 
-    @cached_property
-    def lone_scorer(self) -> Scorer:
-        """The metric opened for single samples."""
-        return self.open(default_state(self))
+    def settle(self) -> OptionValues | None:
+        """Refuse incompatible options, and set the attributes that depend on options: `needs`, `bounds`, `aggregate`…
 
-    @property
-    def declared_options(self) -> Mapping[str, Option]:
-        """The metric's options with their types, defaults and choices."""
-        return type(self).options
-
-    def known_options(self, options: OptionValues) -> OptionValues:
-        """The subset of these options that this metric has."""
-        return {name: value for name, value in options.items() if name in self.declared_options}
-
-    def configure(self, options: OptionValues) -> Self:
-        """A copy of the metric with these options; the other options are unchanged."""
-        metric = copy(self)
-        metric.options = {**self.options, **checked_values(self.declared_options, self.name, options)}
-        metric.check_options()
-        return metric
-
-    def renamed(self, name: str) -> Self:
-        """A copy with another name, so that a run can compute the metric several times with different options."""
-        harness, dot, recorded = name.partition(".")  # a score that another program recorded is HARNESS.NAME
-        check_name(harness)
-        if dot and recorded not in RESERVED_NAMES:  # `id` is a column of a run, but `eee.id` is not
-            check_name(recorded)
-        metric = copy(self)
-        metric.name, metric.variant_of = name, self.variant_of or self.name
-        return metric
-
-    def check_options(self) -> None:
-        """Refuse incompatible options, and set the attributes that depend on options: `needs`, `placement`.
-
-        Called with all options after a change; each option by itself is already checked. The class attributes hold for
-        the default options.
+        Called with all options after a change, maybe more than once; each option by itself is already checked. Returns
+        the options whose value depends on the environment, with that value, if there are any: a run stores them.
         """
 
-    def signature(self, state: Any = None) -> Signature:
-        """Every setting that changes this metric's values."""
-        return Signature(self.name, self.version, signed_values(self.declared_options, self.options))
-
-    def origin_signature(self, rows: Rows) -> str | None:
-        """The signature that the metric's original program prints for these rows; None if it has none."""
-        return None
-
-    def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:
-        """The range of the metric in a run with these values (at least one).
-
-        A metric whose range is not a setting may conclude it from the values, all of which must be inside it.
-        """
-        return self.bounds
-
-    @property
-    def infers_bounds(self) -> bool:
-        """Whether the range is known only after scoring."""
-        return type(self).seen_bounds is not Metric.seen_bounds
-
-    def within(self, bounds: Bounds) -> Self:
-        """A copy with this range."""
-        metric = copy(self)
-        metric.bounds = bounds
-        return metric
+    def settings(self, state: Any) -> Mapping[str, object]:
+        """Every setting that changes this metric's values, in the order of the signature: by default the options."""
+        return signed_values(declared_options(self), self.options)
 
     def unavailable(self) -> str | None:
         """Why the metric cannot run on this machine and what to do about it, or None."""
         return None
 
-    def settled_options(self) -> OptionValues:
-        """Options whose value depends on the environment, with that value; a run stores them."""
-        return {}
-
     def resources(self) -> tuple[str, ...]:
         """The resources that the metric needs, by their names in `mmeval fetch`."""
         return ()
 
-    @property
-    def definition(self) -> tuple[str, str | None]:
-        """The version, and a digest of the code if no version is declared."""
-        return self.version, None
-
-    @property
-    def averages(self) -> bool:
-        """Whether the metric's result is the mean of its values."""
-        return type(self).aggregate is Metric.aggregate
-
-    def kind_of(self, part: str = "") -> Kind:
-        """What the result of the metric, or of one of its parts, is: the mean of the samples, or a corpus score."""
-        averages = type(self).aggregate_part is Metric.aggregate_part if part else self.averages
-        return "mean" if averages else "corpus"
-
-    def problem(self, sample: Sample) -> str | None:
-        """Why a sample cannot be scored, so that the input is refused with its line; None if it can be.
-
-        A run asks before it scores anything. The sample has only its id and the fields in `needs`.
-        """
-        return None
-
-    @property
-    def checks_samples(self) -> bool:
-        """Whether the metric refuses some samples."""
-        return type(self).problem is not Metric.problem
-
-    def reading_note(self, batches: Iterable[Batch]) -> str | None:
-        """What a run says about how the metric read its samples, without quoting them; None if there is no doubt.
-
-        The samples have only their ids and the fields in `needs`.
-        """
-        return None
-
     def open(self, state: Any) -> Scorer:
         """Prepare for scoring; called once per worker."""
         raise NotImplementedError
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The value for all scored rows (at least one), with one influence value per row."""
-        return mean_estimate(rows)
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The value for one part of a metric with several; `rows.values` are the part's."""
-        return mean_estimate(rows)
 
 
 class StoredMean(Metric):
@@ -226,6 +188,124 @@ class StoredMean(Metric):
         self.name, self.bounds = name, bounds
 
 
+@runtime_checkable
+class InfersBounds(Protocol):
+    """A metric whose range is not a setting, but is concluded from the values of a run."""
+
+    def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:
+        """The range of the metric in a run with these values (at least one), all of which must be inside it."""
+        ...
+
+
+@runtime_checkable
+class NotesReading(Protocol):
+    """A metric that says how it read the samples of a run."""
+
+    def reading_note(self, batches: Iterable[Batch]) -> str | None:
+        """A note on how samples were read, without quoting them; None if there is no doubt.
+
+        The samples have only their ids and the fields that the metric needs.
+        """
+        ...
+
+
+def configured(metric: M, options: OptionValues) -> M:
+    """A copy of the metric with these options; the other options are unchanged."""
+    changed = copy(metric)
+    changed.options = {**metric.options, **checked_values(declared_options(metric), metric.name, options)}
+    changed.settle()
+    return changed
+
+
+def renamed(metric: M, name: str) -> M:
+    """A copy with another name, so that a run can compute the metric several times with different options."""
+    harness, dot, recorded = name.partition(".")  # a score that another program recorded is HARNESS.NAME
+    check_name(harness)
+    if dot and recorded not in RESERVED_NAMES:  # `id` is a column of a run, but `eee.id` is not
+        check_name(recorded)
+    variant = copy(metric)
+    variant.name = name
+    vars(variant)[_VARIANT_OF] = registered_name(metric)
+    variant.settle()
+    return variant
+
+
+def within(metric: M, bounds: Bounds) -> M:
+    """A copy with this range."""
+    changed = copy(metric)
+    changed.bounds = bounds
+    return changed
+
+
+def registered_name(metric: Metric) -> str:
+    """The metric's own name, also if a run computes it under another."""
+    name: str = vars(metric).get(_VARIANT_OF, metric.name)
+    return name
+
+
+def declared_options(metric: Metric) -> Mapping[str, Option]:
+    """The metric's options with their types, defaults and choices."""
+    declared: Mapping[str, Option] = vars(metric).get("_declared_options", type(metric).options)
+    return declared
+
+
+def known_options(metric: Metric, options: OptionValues) -> OptionValues:
+    """The subset of these options that the metric has."""
+    declared = declared_options(metric)
+    return {name: value for name, value in options.items() if name in declared}
+
+
+def signature_of(metric: Metric, state: Any = None) -> Signature:
+    """Every setting that changes the metric's values."""
+    return Signature(registered_name(metric), metric.version, metric.settings(state))
+
+
+def code_of(metric: Metric) -> str | None:
+    """A digest of the metric's code, if it has no version."""
+    return getattr(metric, "code", None)
+
+
+def summary_of(metric: Metric) -> str:
+    """The first paragraph of the documentation, in one line."""
+    return inspect.cleandoc(metric.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+
+
+def part_bounds(metric: Metric) -> Mapping[str, Bounds]:
+    """The bounds of the parts that have any."""
+    return metric.bounds.parts if isinstance(metric.bounds, BoundsWithParts) else {}
+
+
+def blank_value(metric: Metric) -> float | None:
+    """The value of a blank answer; None if `score` decides."""
+    return next((need.blank for need in metric.needs if isinstance(need, Need) and need.blank is not None), None)
+
+
+def sample_problems(metric: Metric) -> list[Callable[[Sample], str | None]]:
+    """The functions that refuse samples of this metric."""
+    problems = (need.problem for need in metric.needs if isinstance(need, Need) and need.problem is not None)
+    return [partial(problem, **taken(problem, metric.options)) for problem in problems]
+
+
+def described_needs(
+    needs: Sequence[str], blank: float | None, problem: Callable[..., str | None] | None
+) -> tuple[str, ...]:
+    """The needs, of which one says what a blank answer counts as and which samples are refused."""
+    if blank is None and problem is None:
+        return tuple(needs)
+    fields = tuple(needs) or ("id",)  # which every sample has
+    place = fields.index("generated_answer") if "generated_answer" in fields else 0
+    return (*fields[:place], Need(fields[place], blank=blank, problem=problem), *fields[place + 1 :])
+
+
+def lone_scorer(metric: Metric) -> Scorer:
+    """The metric opened for single samples: once, and again if the environment changes one of its options."""
+    settled = repr(metric.settle())
+    opened: tuple[str, Scorer] | None = vars(metric).get(_LONE)
+    if opened is None or opened[0] != settled:
+        opened = vars(metric)[_LONE] = (settled, metric.open(default_state(metric)))
+    return opened[1]
+
+
 def is_number(value: object) -> bool:
     """Whether a value can be a score: a Python or NumPy real number, but not a bool."""
     if type(value) in (float, int):  # the common case, and a much faster check
@@ -233,10 +313,6 @@ def is_number(value: object) -> bool:
     from numbers import Real
 
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_cached(attribute: object) -> bool:
-    return isinstance(attribute, cached_property)
 
 
 def code_digest(function: Callable[..., Any]) -> str:

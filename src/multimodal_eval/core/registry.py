@@ -71,24 +71,24 @@ def metric(
     """
 
     def build(function: Callable[..., Result]) -> FunctionMetric:
-        optional = {"placement": placement, "version": version}
         built = FunctionMetric(
             function,
             name,
+            needs=needs,
+            blank=blank,
+            problem=problem,
+            bounds=bounds,
+            part_bounds=part_bounds,
+            direction=direction,
+            placement=placement,
+            version=version,
+            headline=headline,
             corpus=corpus,
             corpus_groups=corpus_groups,
             default_corpus=default_corpus,
             batch=batch,
             aggregate=aggregate,
             part_aggregates=part_aggregates,
-            headline=headline,
-            problem=problem,
-            needs=tuple(needs),
-            bounds=bounds,
-            part_bounds=dict(part_bounds or {}),
-            direction=direction,
-            blank=blank,
-            **{attribute: value for attribute, value in optional.items() if value is not None},
         )
         register(built)
         return built

@@ -80,6 +80,7 @@ class Estimate:
     `bounds` are those of the estimate, if it has any: an interval ends there.
 
     With `summed`, a paired test computes the estimate again in every round; otherwise it uses the influence values.
+    `origin_signature` is what the metric's original program prints beside this value, if it prints one.
     """
 
     value: float
@@ -92,6 +93,7 @@ class Estimate:
     contributions: NDArray[np.float64] | None = None
     summed: Summed | None = None
     bounds: tuple[float | None, float | None] = (None, None)
+    origin_signature: str | None = None
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two estimates over the same rows. In [0, 1], it is at least -1 and at most 1."""
@@ -110,16 +112,31 @@ def _difference_bounds(
     return low, high
 
 
-def mean_of_values(rows: Rows) -> Estimate:
-    """The arithmetic mean of rows whose statistics are for other parts."""
-    from dataclasses import replace
-
-    return replace(mean_estimate(rows), of_values=True)
-
-
 def mean_estimate(rows: Rows) -> Estimate:
     """The arithmetic mean, summed exactly, so that neither order nor sharding changes it."""
     from math import fsum
 
     mean = fsum(rows.values) / len(rows)
     return Estimate(mean, rows.values - mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The aggregate that is the mean of the values, with the fields of its estimate that differ from their defaults.
+
+    A metric whose aggregate is not a `Mean` has a corpus score, to which weights or labels of samples do not apply.
+    """
+
+    of_values: bool = False
+    multiplies: bool = False
+    bounds: tuple[float | None, float | None] = (None, None)
+
+    def __call__(self, rows: Rows) -> Estimate:
+        """The arithmetic mean."""
+        mean = mean_estimate(rows)
+        return Estimate(
+            mean.value, mean.influence, multiplies=self.multiplies, of_values=self.of_values, bounds=self.bounds
+        )
+
+
+MEAN = Mean()

@@ -21,7 +21,7 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.function_metric import FunctionScorer
-from multimodal_eval.core.metric import Bounds, Metric, Scorer, is_number
+from multimodal_eval.core.metric import Bounds, Metric, Scorer, blank_value, is_number
 from multimodal_eval.core.metric_failures import exit_error, failure_text
 from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.retries import GaveUpError, Retries
@@ -92,12 +92,13 @@ def _refused(metric: Metric, batch: Batch, error_patterns: Sequence[str]) -> tup
         scores.refuse(row, "error", reason)
         is_ready[row] = False
     _refuse_missing(metric, batch, scores, is_ready)
-    if metric.blank is not None:
-        fault = value_fault(metric.blank, metric.bounds)
+    blank = blank_value(metric)
+    if blank is not None:
+        fault = value_fault(blank, metric.bounds)
         for row in answers.blank:
             if is_ready[row]:
                 is_ready[row] = False
-                scores.put(row, unscored("error", fault) if fault else Score(float(metric.blank)))
+                scores.put(row, unscored("error", fault) if fault else Score(float(blank)))
     return scores, is_ready
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.metric import declared_options
 from multimodal_eval.core.rules import Rule, families, rules_named, rules_of
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
@@ -16,7 +17,7 @@ _FOLDERS = (_PACKAGE / "cards", _PACKAGE.parent.parent / "docs" / "metrics")
 
 def options_text(name: str) -> str:
     """The options of a metric as a Markdown table, built from their declarations."""
-    declared = resolve(name).declared_options
+    declared = declared_options(resolve(name))
     if not declared:
         return "## Options\n\nThis metric has no options."
     rows = [
@@ -71,6 +72,6 @@ def options_with(family: str) -> list[tuple[str, str]]:
     return [
         (name, option)
         for name in list_available()
-        for option, about in resolve(name).declared_options.items()
+        for option, about in declared_options(resolve(name)).items()
         if about.rules == family
     ]

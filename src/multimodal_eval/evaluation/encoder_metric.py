@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.metric import Bounds, Need
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from multimodal_eval.models.encoders import SentenceEncoder
 
+ANSWER = Need("generated_answer", blank=0.0)
 UNKNOWN = "the encoder does not know any word of the text"
 
 
@@ -67,8 +68,7 @@ class SentenceEncoderMetric(ModelMetric):
 class EncoderMetric(SentenceEncoderMetric):
     """Compares the answer with texts of the sample; the most similar one counts."""
 
-    needs: tuple[str, ...] = ("generated_answer",)
-    blank = 0.0
+    needs: tuple[str, ...] = (ANSWER,)
     missing_texts = "no text to compare with"  # the reason if there is none
 
     def texts(self, sample: Sample) -> list[str]:

@@ -9,7 +9,7 @@ majority counts; without one, the answer stays unread. If a verdict cannot be re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Self
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.options import Option
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.asking import AskingMetric, verdicts_on
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class ExtractingMetric(AskingMetric):
         metric = copy(self)
         metric.judge = metric.config = judge
         metric.form = form_of(judge)
-        return metric.configure({"fallback": JUDGE})
+        return configured(metric, {"fallback": JUDGE})
 
     def questions(self, sample: Sample) -> list[Question]:
         """What the judge is asked: nothing about an answer that the rule can read."""
@@ -92,16 +91,16 @@ class ExtractingMetric(AskingMetric):
     @property
     def asking(self) -> dict[str, object]:
         """The settings of the judge; and the rule, which decides which answers it is asked about."""
-        settings = super().signature().settings
+        settings = super().settings(None)
         return {**self._judging.asking, **{name: settings[name] for name in self.deciding if name in settings}}
 
-    def signature(self, state: object = None) -> Signature:
+    def settings(self, state: object) -> Mapping[str, object]:
         """The settings of the metric, and those of the judge."""
-        signature = super().signature(state)
+        settings = super().settings(state)
         if self.options["fallback"] != JUDGE or self.judge is None:
-            return signature
-        settings = {f"judge_{name}": value for name, value in self._judging.asking.items() if name != "form"}
-        return signature.extended(**settings)
+            return settings
+        judge = {f"judge_{name}": value for name, value in self._judging.asking.items() if name != "form"}
+        return {**settings, **judge}
 
     def extractions(self, batch: Sequence[Sample]) -> list[Extraction | None]:
         """What the judge finds in every answer; None if it is not asked."""

@@ -12,7 +12,6 @@ from multimodal_eval.core.options import Name, Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import BLANK_ANSWER
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.model_metric import TEXT_CUT, ModelMetric
 from multimodal_eval.models.encoders import (
     DEFAULT_IMAGE_TEXT_ENCODER,
@@ -45,13 +44,13 @@ class ImageTextMetric(ModelMetric):
             help=f"a CLIP or SigLIP model: a name or a folder; by default ${MODEL_VARIABLE}, or OpenAI's ViT-B/32",
         )
     )
-    settings: Mapping[str, str | float] = {}  # further entries of the signature
+    fixed_settings: Mapping[str, str | float] = {}  # further entries of the signature
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample; 0.0 if a required input is missing, ImageError if its image cannot be read."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
-        score = self.lone_scorer.score([sample])[0]
+        score = self.open(None).score([sample])[0]
         if score.value is None:
             raise ImageError(score.reason)
         return score.value
@@ -62,14 +61,9 @@ class ImageTextMetric(ModelMetric):
         chosen = str(self.options["model"])
         return chosen if chosen != "default" else os.environ.get(MODEL_VARIABLE) or DEFAULT_IMAGE_TEXT_ENCODER
 
-    def settled_options(self) -> OptionValues:
+    def settle(self) -> OptionValues:
         """The current model."""
         return {"model": self.model}
-
-    @property
-    def lone_scorer(self) -> Scorer:  # not cached: the variable may change; models are cached
-        """The metric opened for single samples, with the current model."""
-        return self.open(None)
 
     def model_labels(self) -> dict[str, str]:
         """The label of the encoder, or its name if it is not on this machine."""
@@ -78,9 +72,9 @@ class ImageTextMetric(ModelMetric):
         except UnavailableError:
             return {"model": self.model}
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The model with its revision, and how the metric changes texts and cosines."""
-        return super().signature(state).extended(**self.settings)
+        return {**super().settings(state), **self.fixed_settings}
 
     def check_models(self) -> None:
         """Check that the encoder is on this machine."""

@@ -7,7 +7,7 @@ of a run, the scorer asks itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from typing import Any
@@ -15,15 +15,13 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.judge_config import DECIDED, EFFORT, UNASKED, Criterion, JudgeConfig
-from multimodal_eval.core.metric import Kind
+from multimodal_eval.core.metric import BoundsWithParts
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_of_values, unscored
-from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.score import Mean, Score, unscored
 from multimodal_eval.evaluation.asking import AskingMetric, verdicts_on
 from multimodal_eval.judges.combine import combined
 from multimodal_eval.judges.form import Form, KnowsSome, Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
-from multimodal_eval.judges.forms.pairwise import LENGTH_CONTROLLED
 from multimodal_eval.judges.panel import labels_of
 from multimodal_eval.judges.question import Place, Question, Verdict
 
@@ -38,10 +36,13 @@ class JudgeMetric(AskingMetric):
     def __init__(self, config: JudgeConfig) -> None:
         self.config, self.name = config, config.name
         self.form: Form = form_of(config)
-        self.bounds, self.needs, self.version = self.form.bounds, self.form.needs, self.form.version
+        vars(self)["_variant_of"] = "judge"  # the name in its signature
+        self.needs, self.version = self.form.needs, self.form.version
         members = [f"judge_{number + 1}" for number in range(len(config.models))]
-        self.part_bounds = {**dict.fromkeys(members, self.bounds), **self.form.part_bounds}
-        self.summary = config.question or f"verdicts of the form {config.form}"
+        part_bounds = {**dict.fromkeys(members, self.form.bounds), **self.form.part_bounds}
+        self.bounds = BoundsWithParts(self.form.bounds, part_bounds)
+        of_values = Mean(of_values=True)  # statistics of the rows are for parts
+        self.aggregate = {"": of_values, **dict.fromkeys(members, of_values), **self.form.part_aggregates}
 
     def questions(self, sample: Sample) -> list[Question]:
         """All questions about a sample. Raises PromptError if it cannot be asked."""
@@ -56,9 +57,9 @@ class JudgeMetric(AskingMetric):
             for order, drafts in asked
         ]
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The models, the prompt, and every setting that changes a verdict or its score."""
-        return Signature("judge", self.version, {**self.asking, **self._scoring})
+        return {**self.asking, **self._scoring}
 
     @property
     def asking(self) -> dict[str, object]:
@@ -84,23 +85,6 @@ class JudgeMetric(AskingMetric):
     def open(self, state: Any) -> JudgeScorer:
         """A scorer of verdicts."""
         return JudgeScorer(self)
-
-    @property
-    def averages(self) -> bool:
-        """The result is the mean of the values."""
-        return True
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The mean. Statistics of the rows are for parts."""
-        return mean_of_values(rows)
-
-    def kind_of(self, part: str = "") -> Kind:
-        """A mean, except for the length-controlled win rate."""
-        return "corpus" if part == LENGTH_CONTROLLED else "mean"
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The value of a part, by the form."""
-        return self.form.aggregate_part(part, rows)
 
     def score_of(self, sample: Sample, verdicts: Sequence[Verdict]) -> Score:
         """The score of a sample by all verdicts on it. Without a readable verdict in every place, it is unscored."""

@@ -7,7 +7,7 @@ of a run, so a predicted label that nobody else uses is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Score, unscored
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.labels.taxonomy import Taxonomy, folded, label_text, load_taxonomy
 from multimodal_eval.data.readers.problems import MAX_KEPT
 
@@ -134,19 +133,12 @@ class LabelMetric(Metric):
         labels = self.options["labels"]
         return None if labels is None else load_taxonomy(labels)
 
-    def check_options(self) -> None:
-        """Check that the labels form a taxonomy."""
-        _ = self.given_taxonomy
+    def settle(self) -> OptionValues:
+        """Check that the labels form a taxonomy. If they come from a file, a run records the labels themselves."""
+        taxonomy = self.given_taxonomy
+        return {"labels": taxonomy.to_builtins()} if isinstance(self.options["labels"], str) and taxonomy else {}
 
-    def settled_options(self) -> OptionValues:
-        """The labels themselves if they come from a file, so that the run records them."""
-        return (
-            {"labels": self.given_taxonomy.to_builtins()}
-            if isinstance(self.options["labels"], str) and self.given_taxonomy
-            else {}
-        )
-
-    def signature(self, state: LabelsSeen | None = None) -> Signature:
+    def settings(self, state: LabelsSeen | None) -> Mapping[str, object]:
         """The taxonomy by its size and digest, and the options that change scores."""
         collected = None if state is None else state.taxonomy
         if self.given_taxonomy is not None:
@@ -154,7 +146,7 @@ class LabelMetric(Metric):
         else:
             labels = "found" if collected is None else f"found-{collected.fingerprint}"
         more_options = {key: value for key, value in self.options.items() if key not in LabelMetric.options}
-        return Signature(self.name, self.version, {"labels": labels, **more_options, **self.fixed_settings()})
+        return {"labels": labels, **more_options, **self.fixed_settings()}
 
     def fixed_settings(self) -> dict[str, int]:
         """Settings in the signature that are not options."""
@@ -202,8 +194,18 @@ class LabelMetric(Metric):
         return unscored("error", str(_problem(sample, taxonomy))) if is_refused else None
 
 
+def macro_f1(rows: Rows) -> Estimate:
+    """Macro F1 over all labels of the taxonomy."""
+    from multimodal_eval.stats.estimates import function_of_sums
+    from multimodal_eval.stats.macro_f1 import macro_f1_gradient, macro_f1_of_sums
+
+    return replace(function_of_sums(rows, macro_f1_of_sums, macro_f1_gradient), corrected=False)
+
+
 class MacroF1Metric(LabelMetric):
     """A label metric whose aggregate is macro F1; the value of a sample says whether its label is right."""
+
+    aggregate = staticmethod(macro_f1)
 
     def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
         """The gold labels that each sample counts for (samples x labels), padded with -1."""
@@ -223,13 +225,6 @@ class MacroF1Metric(LabelMetric):
             stats = row_statistics(answer, golds, len(taxonomy))
             scores.append(Score(float(answer in golds), stats=stats, details=details))
         return scores
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """Macro F1 over all labels of the taxonomy."""
-        from multimodal_eval.stats.estimates import function_of_sums
-        from multimodal_eval.stats.macro_f1 import macro_f1_gradient, macro_f1_of_sums
-
-        return replace(function_of_sums(rows, macro_f1_of_sums, macro_f1_gradient), corrected=False)
 
 
 class _Scorer:

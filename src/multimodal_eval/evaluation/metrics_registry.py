@@ -15,7 +15,17 @@ from typing import Any, Dict, List  # noqa: UP035 - guides written for this modu
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.function_metric import as_metric
-from multimodal_eval.core.metric import Metric, StoredMean
+from multimodal_eval.core.metric import (
+    InfersBounds,
+    Metric,
+    StoredMean,
+    code_of,
+    configured,
+    declared_options,
+    lone_scorer,
+    renamed,
+    within,
+)
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.records import COMPOSITE, RunInfo, StoredSignature
@@ -66,12 +76,16 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
         return JudgeMetric(judge)
     try:
         metric = None if _names_a_file(stored) else resolve(info.config.variants.get(name, name))
-        metric = metric if metric is None or metric.name == name else metric.renamed(name)
-        metric = metric.configure(stored.options) if metric is not None and stored.options else metric
+        metric = metric if metric is None or metric.name == name else renamed(metric, name)
+        metric = None if metric is None else configured(metric, stored.options or {})
     except (UnknownNameError, ConfigError):
         metric = None
-    if metric is not None and metric.definition == (stored.version, stored.code) and _has_same_rules(metric, stored):
-        return metric.within(info.bounds_of(name)) if metric.infers_bounds else metric
+    if (
+        metric is not None
+        and (metric.version, code_of(metric)) == (stored.version, stored.code)
+        and _has_same_rules(metric, stored)
+    ):
+        return within(metric, info.bounds_of(name)) if isinstance(metric, InfersBounds) else metric
     if name in info.means:
         return StoredMean(name, info.bounds_of(name))
     problem = "is not registered here" if metric is None else "is defined differently here"
@@ -81,10 +95,10 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
 
 def _has_same_rules(metric: Metric, stored: StoredSignature) -> bool:
     """Whether the rules that the options name have the same definition here as in the run."""
-    signed = signed_values(metric.declared_options, metric.options)
+    signed = signed_values(declared_options(metric), metric.options)
     return all(
         signed[name] == stored.settings.get(name)
-        for name, option in metric.declared_options.items()
+        for name, option in declared_options(metric).items()
         if option.rules is not None and name in signed
     )
 
@@ -153,7 +167,7 @@ def _score_alone(name: str, sample: Sample) -> Score:
         reason = metric.unavailable()
         if reason is not None:
             raise UnavailableError(reason)
-        return score_batch(metric, metric.lone_scorer, [sample])[0]
+        return score_batch(metric, lone_scorer(metric), [sample])[0]
     except UnavailableError as absent:
         return unscored("error", f"unavailable: {absent}")
 

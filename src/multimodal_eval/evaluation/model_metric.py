@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.metric import Metric, Placement
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.models.torch_device import IN_TORCH
 
 TEXT_CUT = "text_cut"  # a warning: the model read only the beginning of a text
@@ -34,9 +34,9 @@ class ModelMetric(Metric):
     def check_models(self) -> None:
         """Raise an `UnavailableError` that says how to get a model that is missing. Loads nothing."""
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The options with the models' revisions; a missing directory appears under its name alone."""
-        return Signature(self.name, self.version, {**self.options, **self.known_labels()})
+        return {**super().settings(state), **self.known_labels()}
 
     def known_labels(self) -> dict[str, str]:
         """The models' labels; empty if one cannot be looked up."""

@@ -63,19 +63,20 @@ class SacrebleuMetric(Metric):
         return _SampleScorer(self)
 
     def aggregate(self, rows: Rows) -> Estimate:
-        """The corpus score with the influence of each sample on it."""
+        """The corpus score with the influence of each sample on it, and sacrebleu's signature."""
         from dataclasses import replace
 
         from multimodal_eval.stats.estimates import function_of_sums
 
         estimate = function_of_sums(rows, self.corpus_score, self.gradient)
-        return estimate if rows.stats is None else replace(estimate, summed=Summed(rows.stats, self.scores_of_sums))
+        if rows.stats is None:
+            return estimate
+        summed = Summed(rows.stats, self.scores_of_sums)
+        return replace(estimate, summed=summed, origin_signature=self._origin_signature(rows.stats))
 
-    def origin_signature(self, rows: Rows) -> str | None:
+    def _origin_signature(self, stats: Vector) -> str:
         """The signature that sacrebleu prints for the same settings and references."""
-        if rows.stats is None or len(rows) == 0:
-            return None
-        counts = set(rows.stats[:, -1].tolist())
+        counts = set(stats[:, -1].tolist())
         references = f"{counts.pop():g}" if len(counts) == 1 else "var"
         pairs = {"nrefs": references, **self.origin_settings(), "version": SACREBLEU}
         return "|".join(f"{key}:{_word(value)}" for key, value in pairs.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.batch import Batch
@@ -52,10 +52,15 @@ class SceneGraphMetric(Metric):
         """The parser's weights."""
         return (RESOURCE,)
 
-    @property
-    def parser_settings(self) -> dict[str, str]:
-        """The settings of the scene graphs in the signature."""
-        return {"parser": f"{PARSER}@{get_resource(RESOURCE).fingerprint}", "synonyms": "wordnet-3.0"}
+    def settings(self, state: Any) -> Mapping[str, object]:
+        """The parser, the source of synonyms, the tokenizer, the options, and those of the document frequencies."""
+        return {
+            "parser": f"{PARSER}@{get_resource(RESOURCE).fingerprint}",
+            "synonyms": "wordnet-3.0",
+            "tokenizer": "ptb",
+            **super().settings(state),
+            **getattr(state, "settings", {}),
+        }
 
 
 def matches_of(samples: Sequence[Sample], openings: Openings) -> list[Match]:

@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval._native import Captions
+from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.machine import cores
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.evaluation.metrics.bleu import compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.metrics.meteor import compute_meteor
@@ -95,7 +97,7 @@ def _scores(
     """`caption_scores`, also of captions that are the lines of two files: the candidates, and all references."""
     _refuse_unfit_lists(candidates, references)
     used = threads if threads is not None else cores()
-    meteor_metric = compute_meteor.configure({"tokenizer": tokenizer})
+    meteor_metric = configured(compute_meteor, {"tokenizer": tokenizer})
     with_meteor = meteor_metric.unavailable() is None if meteor is None else meteor
     answers, sets = list(candidates), [texts if type(texts) is list else list(texts) for texts in references]
     try:
@@ -110,14 +112,14 @@ def _scores(
     per_image = {name: bleu[:, order] for order, name in enumerate(BLEU_NAMES)}
     corpus = {name: corpus_bleu(sums, order) for order, name in enumerate(BLEU_NAMES, 1)}
     estimates: dict[str, Callable[[], Estimate]] = {
-        name: partial(compute_bleu.aggregate_part, f"bleu_{order}", Rows(bleu[:, order - 1], stats))
+        name: partial(aggregate_of(compute_bleu, f"bleu_{order}"), Rows(bleu[:, order - 1], stats))
         for order, name in enumerate(BLEU_NAMES, 1)
     }
-    estimates["Bleu_4"] = partial(compute_bleu.aggregate, Rows(bleu[:, 3], stats))
+    estimates["Bleu_4"] = partial(aggregate_of(compute_bleu), Rows(bleu[:, 3], stats))
     if with_meteor:
         rows = meteor_metric.rows_of(answers, sets, used, are_lines=are_lines)
-        per_image["METEOR"], corpus["METEOR"] = rows.values, meteor_metric.aggregate(rows).value
-        estimates["METEOR"] = partial(meteor_metric.aggregate, rows)
+        per_image["METEOR"], corpus["METEOR"] = rows.values, aggregate_of(meteor_metric)(rows).value
+        estimates["METEOR"] = partial(aggregate_of(meteor_metric), rows)
     means = {"ROUGE_L": rouge, "CIDEr": cider}
     if compute_spice.unavailable() is None if spice is None else spice:
         means |= _spice_and_spider(answers, sets, cider, used, are_lines=are_lines)

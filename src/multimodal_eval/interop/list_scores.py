@@ -19,7 +19,7 @@ from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import check_state, default_state, fitted
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scores import Scores
@@ -80,7 +80,7 @@ def answer_scores(
     `options={"exact_match": {"normalise": "vqa"}}`. Error messages of a generator are unscored.
     """
     samples = samples_of(predictions, references)
-    scored = {name: _scored(resolve(name).configure((options or {}).get(name, {})), samples)[:2] for name in metrics}
+    scored = {name: _scored(configured(resolve(name), (options or {}).get(name, {})), samples)[:2] for name in metrics}
     rows: Aggregated = {}
     values: dict[str, NDArray[np.float64]] = {}
     for name, (metric, scores) in scored.items():
@@ -109,7 +109,7 @@ def label_scores(
     """
     samples = samples_of(predictions, labels)
     given = None if taxonomy is None else taxonomy if isinstance(taxonomy, str | Mapping) else list(taxonomy)
-    metric = resolve("f1_strict").configure({"labels": given, "unknown_labels": unknown_labels})
+    metric = configured(resolve("f1_strict"), {"labels": given, "unknown_labels": unknown_labels})
     metric, scores, state = _scored(metric, samples)
     assert isinstance(metric, LabelMetric)
     known = metric.given_taxonomy or state.taxonomy

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
 
@@ -28,6 +28,7 @@ class Form(Protocol):
     config: JudgeConfig
     bounds: Bounds
     part_bounds: Mapping[str, Bounds]  # of parts that have any
+    part_aggregates: Mapping[str, Aggregate]  # of parts that are not plain means
     needs: tuple[str, ...]
     orders: tuple[int, ...]  # in which the answers of a question are shown
     version: str  # of the prompt and the parser
@@ -47,10 +48,6 @@ class Form(Protocol):
     def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
         """The score by the verdicts of one model in one repetition: one for each order."""
         ...
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The value of a part of the score over all rows."""
-        return mean_estimate(rows)
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, declared_options
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.data.runs.run import Run
@@ -66,7 +66,7 @@ def crosswalk_settings(
     if axis is None:
         known = [name for name in list_available() if axis_of(resolve(name)) is not None]
         raise ConfigError(f"{metric} has neither rules nor tokenizers. These metrics do: {', '.join(known)}")
-    chosen = [resolved.declared_options[axis].checked(axis, metric, rule) for rule in rules or _values(resolved, axis)]
+    chosen = [declared_options(resolved)[axis].checked(axis, metric, rule) for rule in rules or _values(resolved, axis)]
     names = {rule: column_name(rule) for rule in dict.fromkeys(chosen)}
     if len(set(names.values())) < len(names):
         names = {rule: f"{name}_{place}" for place, (rule, name) in enumerate(names.items(), 1)}
@@ -83,14 +83,14 @@ def crosswalk_settings(
 
 def axis_of(metric: Metric) -> str | None:
     """The option whose values a crosswalk compares: the one that names a rule, else the tokenizer."""
-    declared = metric.declared_options
+    declared = declared_options(metric)
     named = [name for name, option in declared.items() if option.rules is not None]
     return named[0] if named else TOKENIZER if TOKENIZER in declared else None
 
 
 def _values(metric: Metric, axis: str) -> list[str]:
     """All values of the option, the default first."""
-    option = metric.declared_options[axis]
+    option = declared_options(metric)[axis]
     known = list(rules_of(option.rules)) if option.rules is not None else list(option.choices)
     return list(dict.fromkeys([option.default, *known]))
 

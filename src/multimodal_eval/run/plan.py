@@ -13,7 +13,7 @@ from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.failures import compiled_patterns, with_versions
 from multimodal_eval.core.headline import leading_metric
-from multimodal_eval.core.metric import Bounds, Direction, Metric, check_name
+from multimodal_eval.core.metric import Bounds, Direction, Metric, check_name, configured, known_options, renamed
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin
@@ -230,7 +230,7 @@ def _registered(name: str, config: RunConfig) -> Metric:
         return resolve(name)
     if metrics_registry.is_available(name):
         raise ConfigError(f"`variants`: {name!r} is the name of a metric. Give the variant another name")
-    return resolve(config.variants[name]).renamed(name)
+    return renamed(resolve(config.variants[name]), name)
 
 
 def _with_judge_prices(config: RunConfig) -> RunConfig:
@@ -267,7 +267,7 @@ def needed_resources(config: RunConfig) -> list[str]:
         for name in PRESETS.get(entry, (entry,)):
             metric = _resolved(name, config)
             options = {**config.options.get(entry, {}), **config.options.get(name, {})}
-            metric = metric.configure(metric.known_options(options))
+            metric = configured(metric, known_options(metric, options))
             needed += metric.resources() if metric.unavailable() is not None else ()
     return list(dict.fromkeys(needed))
 
@@ -276,10 +276,10 @@ def _settled(config: RunConfig, names: list[str]) -> RunConfig:
     """The configuration with options that metrics read from the environment, so that a resumed run uses the same."""
     options = dict(config.options)
     for name in names:
-        configured = options.get(name, {})
-        settled = _resolved(name, config).configure(configured).settled_options()
+        given = options.get(name, {})
+        settled = configured(_resolved(name, config), given).settle()
         if settled:
-            options[name] = {**configured, **settled}
+            options[name] = {**given, **settled}
     return msgspec.structs.replace(config, options=options)
 
 
@@ -287,7 +287,7 @@ def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
     """The configuration with the labels instead of their file, so that a resumed run does not read it again."""
     if config.labels is None:
         return config
-    if not any(_resolved(name, config).known_options({"labels": config.labels}) for name in names):
+    if not any(known_options(_resolved(name, config), {"labels": config.labels}) for name in names):
         raise ConfigError(f"labels are given, but no metric of this run compares labels: {', '.join(names)}")
     return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
@@ -308,7 +308,7 @@ def _without_presets(config: RunConfig) -> RunConfig:
     options = {name: dict(values) for name, values in config.options.items() if name not in presets}
     for preset in presets:  # an option of a preset applies to each of its metrics that has it
         for name in members[preset]:
-            shared = resolve(name).known_options(config.options.get(preset, {}))
+            shared = known_options(resolve(name), config.options.get(preset, {}))
             options[name] = {**shared, **options.get(name, {})}
     return msgspec.structs.replace(
         config, metrics=metrics, options={name: values for name, values in options.items() if values}, presets=presets
@@ -320,7 +320,7 @@ def _can_run(name: str, preset: str, config: RunConfig) -> bool:
         return False
     metric = resolve(name)
     options = {**config.options.get(preset, {}), **config.options.get(name, {})}
-    return metric.configure(metric.known_options(options)).unavailable() is None
+    return configured(metric, known_options(metric, options)).unavailable() is None
 
 
 def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
@@ -340,7 +340,7 @@ def _split(names: list[str], config: RunConfig, stored: Collection[str]) -> tupl
     shared = {"seed": config.seed, "unknown_labels": config.unknown_labels, **labels}
     for name in names:
         metric = _resolved(name, config)
-        metric = metric.configure({**metric.known_options(shared), **config.options.get(name, {})})
+        metric = configured(metric, {**known_options(metric, shared), **config.options.get(name, {})})
         if isinstance(metric, ExtractingMetric):
             _ = metric.asks  # refuses a judge without a model
         reason = None if name in stored else metric.unavailable()

@@ -12,7 +12,7 @@ from multimodal_eval.analysis.slices import strata_settings
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.corpus import corpus_key, default_state, load_state
 from multimodal_eval.core.failures import label
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, declared_options, signature_of
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.records import COMPOSITE, JsonObject, StoredSignature
@@ -59,13 +59,11 @@ def signatures(plan: Plan, states: States) -> dict[str, StoredSignature]:
 
 def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
     """The signature as stored in run.json, with the options as they were given."""
-    signature = metric.signature(state)
-    if metric.variant_of is not None:
-        signature = msgspec.structs.replace(signature, metric=metric.variant_of)
+    signature = signature_of(metric, state)
     errors = label(config.error_patterns)  # which samples are scored depends on them
     signature = signature if errors is None else signature.extended(errors=errors)
     signature = signature.extended(**strata_settings(config.strata), **task_settings(config))
-    options = signed_values(metric.declared_options, metric.options)
+    options = signed_values(declared_options(metric), metric.options)
     return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(options))
 
 

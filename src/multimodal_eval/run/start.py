@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval import __version__
+from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunInfo, Source
@@ -136,7 +137,7 @@ def described_metrics(plan: Plan) -> dict[str, Any]:
         "metrics": [metric.name for metric in plan.metrics],
         "headline": plan.headline,
         "bounds": plan.bounds,
-        "means": [metric.name for metric in plan.metrics if metric.averages],
+        "means": [metric.name for metric in plan.metrics if averages(metric)],
     }
 
 

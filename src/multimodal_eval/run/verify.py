@@ -13,7 +13,7 @@ import numpy as np
 from multimodal_eval.analysis.aligned_scores import metric_of
 from multimodal_eval.core.arrow import integer_values
 from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
-from multimodal_eval.core.metric import Bounds, Metric
+from multimodal_eval.core.metric import Bounds, Metric, part_bounds
 from multimodal_eval.core.records import CHECKED_FORMAT, Entry, Figure, RunInfo
 from multimodal_eval.data.runs.checksums import RESULTS
 from multimodal_eval.data.runs.damage import Fault, faults
@@ -147,7 +147,7 @@ def _cut(entry: Entry, metric: Metric | None) -> Entry:
     """The entry with an interval that ends at the bounds of the metric. Earlier versions did not cut it there."""
     if metric is None:
         return entry
-    parts = {part: _within(figure, metric.part_bounds.get(part, (None, None))) for part, figure in entry.parts.items()}
+    parts = {part: _within(figure, part_bounds(metric).get(part, (None, None))) for part, figure in entry.parts.items()}
     return msgspec.structs.replace(_within(entry, metric.bounds), parts=parts)
 
 

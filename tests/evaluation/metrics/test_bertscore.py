@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as arrays
 from multimodal_eval import Sample
 from multimodal_eval.core.corpus import check_state, fitted
 from multimodal_eval.core.errors import ConfigError, InputError, ModelError, UnavailableError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics.bertscore import TokenFrequencies, compute_bertscore, greedy_match
 from multimodal_eval.models.encoders import open_token_encoder
@@ -23,7 +24,7 @@ GOLDEN = "bertscore.json.gz"
 
 
 def scored(samples, **options):
-    metric = compute_bertscore.configure(options)
+    metric = configured(compute_bertscore, options)
     state = fitted(metric, samples)
     return score_batch(metric, metric.open(state), samples)
 
@@ -121,24 +122,24 @@ def test_idf_by_hand():
 
 def test_options_are_checked():
     with pytest.raises(ConfigError, match="must be 0 or more"):
-        compute_bertscore.configure({"layer": -1})
+        configured(compute_bertscore, {"layer": -1})
     with pytest.raises(ConfigError, match="must be true or false"):
-        compute_bertscore.configure({"idf": "corpus"})
+        configured(compute_bertscore, {"idf": "corpus"})
     with pytest.raises(ConfigError, match="Did you mean 'rescale'"):
-        compute_bertscore.configure({"rescal": "x"})
+        configured(compute_bertscore, {"rescal": "x"})
 
 
 def test_the_signature_names_every_setting(tmp_path):
     path = baseline_file(tmp_path)
-    metric = compute_bertscore.configure({"layer": 5, "idf": True, "rescale": path})
+    metric = configured(compute_bertscore, {"layer": 5, "idf": True, "rescale": path})
     frequencies = TokenFrequencies.of([[1], [2]])
-    parts = str(metric.signature(frequencies)).split("|")
+    parts = str(signature_of(metric, frequencies)).split("|")
     assert parts[:4] == ["bertscore", "v:1", "encoder:all-minilm-l6-v2@b49ed49c", "layer:5"]
     assert parts[4] == f"idf:corpus@{frequencies.digest}"
     assert parts[5].startswith("rescale:baseline.tsv@")
     (tmp_path / "baseline.tsv").write_text("LAYER,P,R,F\n5,0.5,0.5,0.5\n")
-    assert str(metric.signature(frequencies)).split("|")[5] != parts[5]
-    assert str(compute_bertscore.configure({"rescale": "gone.tsv"}).signature()).endswith("|rescale:gone.tsv")
+    assert str(signature_of(metric, frequencies)).split("|")[5] != parts[5]
+    assert str(signature_of(configured(compute_bertscore, {"rescale": "gone.tsv"}))).endswith("|rescale:gone.tsv")
 
 
 def test_a_missing_model_is_reported():
@@ -208,7 +209,7 @@ def test_without_a_weight_there_is_no_score(weights):
 
 @pytest.mark.weights
 def test_a_corpus_of_equal_references_is_refused(weights):
-    metric = compute_bertscore.configure({"idf": True})
+    metric = configured(compute_bertscore, {"idf": True})
     samples = [Sample(id=str(n), generated_answer="a dog", references=["a dog"]) for n in range(3)]
     with pytest.raises(InputError, match="every weight would be 0"):
         check_state(fitted(metric, samples))
@@ -234,7 +235,7 @@ def test_texts_of_more_than_512_tokens_and_other_languages_are_warnings(weights)
 
 @pytest.mark.weights
 def test_word_vectors_are_an_encoder_with_one_layer(weights):
-    metric = compute_bertscore.configure({"encoder": "navec-ru"})
+    metric = configured(compute_bertscore, {"encoder": "navec-ru"})
     russian = [
         Sample(id="1", generated_answer="собака бежит", references=["бежит собака"]),
         Sample(id="2", generated_answer="собака бежит", references=["пёс бежит по пляжу"]),
@@ -246,13 +247,13 @@ def test_word_vectors_are_an_encoder_with_one_layer(weights):
     assert near.warning is None
     assert (unknown.value, unknown.status) == (None, "degenerate")
     with pytest.raises(ConfigError, match="has only layer 0"):
-        metric.configure({"layer": 1}).unavailable()
+        configured(metric, {"layer": 1}).unavailable()
 
 
 @pytest.mark.weights
 def test_a_layer_that_the_encoder_does_not_have_is_refused(weights):
     with pytest.raises(ConfigError, match=r"has the layers 0 to 6\. Got layer 7 for bertscore"):
-        compute_bertscore.configure({"layer": 7}).unavailable()
+        configured(compute_bertscore, {"layer": 7}).unavailable()
     last, sixth = (scored(recorded_samples()[:5], layer=layer) for layer in (None, 6))
     assert last == sixth
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Rows, Sample, evaluate, rescore
 from multimodal_eval._native import Captions
+from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.evaluation.metrics.bleu import bleu, compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.metrics.cider_d import cider_d, compute_cider_d
@@ -209,7 +210,7 @@ def test_document_frequencies_from_a_file(tmp_path):
 def test_statistics_of_a_run_sum_to_the_corpus_score():
     run = run_over_golden(metrics=["bleu"])
     stats = np.array([row["bleu:stats"] for row in run.scores(["bleu:stats"]).to_pylist()])
-    assert compute_bleu.aggregate(Rows(np.zeros(len(stats)), stats)).value == run["bleu"]["value"]
+    assert aggregate_of(compute_bleu)(Rows(np.zeros(len(stats)), stats)).value == run["bleu"]["value"]
 
 
 def test_tokens_with_a_space_are_split_except_for_rouge():

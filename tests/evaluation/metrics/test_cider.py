@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.evaluation.metrics.cider import cider, compute_cider
 from multimodal_eval.evaluation.metrics.cider_d import cider_d
 from multimodal_eval.text.captions import document_frequencies
@@ -60,7 +61,7 @@ def test_a_single_sample_uses_the_shipped_table():
     sample = Sample(id="1", generated_answer="a man riding a wave", references=["a man on a wave in the ocean"])
     assert compute_cider(sample) == cider("a man riding a wave", sample.references or [], coco_val2014())
     assert 0 < compute_cider(sample) < 1
-    assert str(compute_cider.signature(coco_val2014())) == "cider|v:2|tokenizer:ptb|df:coco-val2014"
+    assert str(signature_of(compute_cider, coco_val2014())) == "cider|v:2|tokenizer:ptb|df:coco-val2014"
 
 
 def test_a_run_uses_its_own_references():
@@ -107,7 +108,7 @@ def test_n_is_an_option_that_only_a_change_puts_into_the_signature():
     assert run.scores().column("cider").to_pylist() == pytest.approx(expected, abs=1e-15)
     assert run["cider"]["signature"].endswith("|n:2|errors:default@2")
     assert "|n:" not in run["cider_d"]["signature"]
-    assert compute_cider.configure({"n": 1})(samples[0]) == cider("a red dog", ["the red dog", "a dog"], n=1)
+    assert configured(compute_cider, {"n": 1})(samples[0]) == cider("a red dog", ["the red dog", "a dog"], n=1)
     with pytest.raises(ConfigError, match="option `n` of cider must be one of 1, 2, 3, 4"):
         evaluate(samples, metrics=["cider"], options={"cider": {"n": 5}})
 

@@ -10,6 +10,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, evaluate_sample
 from multimodal_eval.core.errors import ConfigError, ImageError, UnavailableError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
 from multimodal_eval.evaluation.metrics.clipscore import compute_clipscore
@@ -40,7 +41,7 @@ def sample(number, answer, **more):
 
 
 def scores(metric, samples):
-    chosen = metric.configure(TINY)
+    chosen = configured(metric, TINY)
     return score_batch(chosen, chosen.open(None), samples)
 
 
@@ -120,7 +121,7 @@ def test_a_long_text_gives_a_warning():
 
 def test_words_dropped_by_cleaning_give_a_warning():
     """shapes-clip reads more than 33 tokens, so only the cleaning truncates here."""
-    metric = compute_clip_score.configure({"model": "shapes-clip"})
+    metric = configured(compute_clip_score, {"model": "shapes-clip"})
     results = score_batch(metric, metric.open(None), [sample(0, "a " * 32), sample(0, "Answer: " + "a " * 33)])
     assert [score.warning for score in results] == [None, "text_cut"]
     assert results[0].value == results[1].value
@@ -138,21 +139,24 @@ def test_a_broken_image_is_unscored_whatever_the_answer(metric):
         (0.0, "ok"),
     ]
     with pytest.raises(ImageError, match=r"there is no file 'nowhere\.png'"):
-        metric.configure(TINY)(Sample(id="1", image="nowhere.png", generated_answer="a dog"))
+        configured(metric, TINY)(Sample(id="1", image="nowhere.png", generated_answer="a dog"))
     with pytest.raises(ImageError, match="cannot be decoded"):
-        metric.configure(TINY)(Sample(id="1", image=broken, generated_answer="a dog"))
+        configured(metric, TINY)(Sample(id="1", image=broken, generated_answer="a dog"))
 
 
 def test_the_model_is_an_option_and_in_the_signature(monkeypatch):
-    assert str(compute_clip_score.signature()) == "clip_score|v:1|model:openai/clip-vit-base-patch32@refs/pr/15"
+    assert str(signature_of(compute_clip_score)) == "clip_score|v:1|model:openai/clip-vit-base-patch32@refs/pr/15"
     label = find_model(str(TINY_SIGLIP)).label
-    assert str(compute_clip_score.configure({"model": str(TINY_SIGLIP)}).signature()) == f"clip_score|v:1|model:{label}"
+    assert (
+        str(signature_of(configured(compute_clip_score, {"model": str(TINY_SIGLIP)})))
+        == f"clip_score|v:1|model:{label}"
+    )
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
-    assert "tiny-clip@" in str(compute_clipscore.signature())
+    assert "tiny-clip@" in str(signature_of(compute_clipscore))
     with pytest.raises(ConfigError, match="no option 'modle'"):
-        compute_clip_score.configure({"modle": "x"})
+        configured(compute_clip_score, {"modle": "x"})
     with pytest.raises(ConfigError, match="must be a name"):
-        compute_clip_score.configure({"model": 3})
+        configured(compute_clip_score, {"model": 3})
 
 
 def test_without_a_model_the_message_names_the_command():
@@ -160,7 +164,7 @@ def test_without_a_model_the_message_names_the_command():
     assert "mmeval fetch hf:openai/clip-vit-base-patch32@refs/pr/15" in reason
     assert "--option clip_score.model=DIR" in reason
     assert compute_clip_score.resources() == ("hf:openai/clip-vit-base-patch32@refs/pr/15",)
-    assert compute_clip_score.configure(TINY).resources() == ()
+    assert configured(compute_clip_score, TINY).resources() == ()
     with pytest.raises(UnavailableError, match="To leave them unscored"):
         evaluate([sample(0, "a dog")], metrics=["clip_score"])
 

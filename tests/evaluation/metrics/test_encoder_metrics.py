@@ -7,6 +7,7 @@ import pytest
 
 from multimodal_eval import Sample
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.encoder_metric import half_cosine
 from multimodal_eval.evaluation.metrics.contextual_relevance import compute_contextual_relevance
@@ -43,7 +44,7 @@ def test_the_context_is_prompt_question_and_expected_answer(weights):
     encoder = open_sentence_encoder("all-minilm-l6-v2")
     answer, full, question = encoder.encode(["no", "Look. Is it red? red", "Is it red?"])
     assert compute_contextual_relevance(sample) == half_cosine(answer, full)
-    without_leak = compute_contextual_relevance.configure({"context": "question_only"})
+    without_leak = configured(compute_contextual_relevance, {"context": "question_only"})
     assert without_leak(sample) == half_cosine(answer, question)
 
 
@@ -57,7 +58,7 @@ def test_without_texts_to_compare_with_there_is_no_score(weights):
 def test_a_language_that_the_encoder_does_not_support_is_a_warning(weights):
     russian = Sample(id="1", generated_answer="Собака бежит", references=["Пёс бежит по пляжу"])
     assert scores(compute_semantic_similarity, russian)[0].warning == "language_unfit"
-    russian_encoder = compute_semantic_similarity.configure({"encoder": "navec-ru"})
+    russian_encoder = configured(compute_semantic_similarity, {"encoder": "navec-ru"})
     (score,) = scores(russian_encoder, russian)
     assert score.warning is None
     assert 0.7 < score.value <= 1
@@ -69,18 +70,18 @@ def test_a_truncated_text_is_a_warning(weights):
 
 
 def test_unknown_words_give_no_score(weights):
-    metric = compute_semantic_similarity.configure({"encoder": "navec-ru"})
+    metric = configured(compute_semantic_similarity, {"encoder": "navec-ru"})
     (score,) = scores(metric, Sample(id="1", generated_answer="ыыыъ", references=["Пёс бежит"]))
     assert (score.value, score.status) == (None, "degenerate")
 
 
 def test_options_are_checked():
     with pytest.raises(ConfigError, match="Did you mean 'encoder'"):
-        compute_semantic_similarity.configure({"encodr": "x"})
+        configured(compute_semantic_similarity, {"encodr": "x"})
     with pytest.raises(ConfigError, match="must be one of full, question_only"):
-        compute_contextual_relevance.configure({"context": "all"})
+        configured(compute_contextual_relevance, {"context": "all"})
     with pytest.raises(ConfigError, match="must be a name"):
-        compute_semantic_similarity.configure({"encoder": 3})
+        configured(compute_semantic_similarity, {"encoder": 3})
 
 
 def test_equal_texts_are_at_most_1(weights):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Box, Sample, evaluate
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured, lone_scorer
 from multimodal_eval.core.rules import find_rule, rules_of
 from multimodal_eval.evaluation.metrics.acc_at_iou import compute_acc_at_iou
 from multimodal_eval.evaluation.metrics.iou import compute_iou
@@ -90,8 +91,8 @@ def test_units_of_the_answer_and_of_the_gold_boxes():
     assert missing.status == "missing_input"
     assert "`width` and `height`" in missing.reason
     both = sample("[100, 200, 300, 400]", gold, image_width="100", image_height="100")
-    score = compute_iou.configure({"rule": "lmms-eval@0.7.3/refcoco_grounding"})
-    assert score.lone_scorer.score([both])[0].value == pytest.approx(1)
+    score = configured(compute_iou, {"rule": "lmms-eval@0.7.3/refcoco_grounding"})
+    assert lone_scorer(score).score([both])[0].value == pytest.approx(1)
 
 
 def test_accuracy_at_thresholds():
@@ -121,7 +122,7 @@ def test_accuracy_at_thresholds():
     ],
 )
 def test_points(answer, rule, value):
-    scorer = compute_point_in_box.configure({"rule": rule}).lone_scorer
+    scorer = lone_scorer(configured(compute_point_in_box, {"rule": rule}))
     assert scorer.score([sample(answer, (10, 20, 30, 40), width=100, height=100)])[0].value == value
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from multimodal_eval import Sample
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics import hallucination_metric
 from multimodal_eval.evaluation.metrics.hallucination_metric import (
@@ -192,7 +193,7 @@ def test_a_batch_is_encoded_in_one_call():
 
 def test_called_directly_it_returns_the_published_dict(monkeypatch):
     monkeypatch.setattr(type(compute_hallucination_metric), "encoder", lambda self: Vectors())
-    metric = compute_hallucination_metric.configure({})
+    metric = configured(compute_hallucination_metric, {})
     assert metric(sample("a cat", "a dog")) == {
         "hallucinated_objects": ["cat"],
         "hallucination_raw": 1.0,
@@ -207,9 +208,9 @@ def test_called_directly_it_returns_the_published_dict(monkeypatch):
 
 def test_options_are_checked():
     with pytest.raises(ConfigError, match="encoder"):
-        compute_hallucination_metric.configure({"encodr": "x"})
+        configured(compute_hallucination_metric, {"encodr": "x"})
     with pytest.raises(ConfigError, match="must be a name"):
-        compute_hallucination_metric.configure({"encoder": 3})
+        configured(compute_hallucination_metric, {"encoder": 3})
 
 
 def test_a_text_that_the_encoder_cuts_is_a_warning():
@@ -274,7 +275,7 @@ def test_a_true_answer_beats_an_invented_one_with_the_real_encoder(weights):
 
 @pytest.mark.weights
 def test_unknown_and_foreign_texts_with_a_russian_encoder(weights):
-    metric = compute_hallucination_metric.configure({"encoder": "navec-ru"})
+    metric = configured(compute_hallucination_metric, {"encoder": "navec-ru"})
     unknown, russian = score_batch(
         metric, metric.open(None), [sample("ыыыъ", "Пёс бежит"), sample("Собака бежит", "Пёс бежит")]
     )

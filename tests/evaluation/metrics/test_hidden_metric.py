@@ -5,20 +5,21 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics.hidden_metric import compute_hidden_metric
 
 
 def test_configuring_without_options_keeps_the_rule():
-    metric = compute_hidden_metric.configure({"rule": "choice"})
-    assert metric.configure({}).options == {"rule": "choice"}
-    assert metric.configure({}).needs == metric.needs == ("metadata.candidates", "metadata.correct")
-    assert compute_hidden_metric.configure({}).options == {"rule": "confidence"}
+    metric = configured(compute_hidden_metric, {"rule": "choice"})
+    assert configured(metric, {}).options == {"rule": "choice"}
+    assert configured(metric, {}).needs == metric.needs == ("metadata.candidates", "metadata.correct")
+    assert configured(compute_hidden_metric, {}).options == {"rule": "confidence"}
 
 
 def test_a_rule_must_exist():
     with pytest.raises(UnknownNameError, match="Did you mean 'confidence'"):
-        compute_hidden_metric.configure({"rule": "confidance"})
+        configured(compute_hidden_metric, {"rule": "confidance"})
     with pytest.raises(ConfigError, match=r"the option `rule` of hidden_metric must be a name. Got 3 instead"):
-        compute_hidden_metric.configure({"rule": 3})
+        configured(compute_hidden_metric, {"rule": 3})
     with pytest.raises(ConfigError, match=r"has no option 'rul'. Did you mean 'rule'"):
-        compute_hidden_metric.configure({"rul": "choice"})
+        configured(compute_hidden_metric, {"rul": "choice"})

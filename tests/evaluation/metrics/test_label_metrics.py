@@ -11,6 +11,7 @@ from multimodal_eval.contests.clarity.labels import EVASION_LABELS
 from multimodal_eval.contests.clarity.scores import evaluate_all
 from multimodal_eval.core.corpus import check_state, fitted
 from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample, resolve
 from multimodal_eval.stats.multi_annotator import score_any_match, score_majority, score_soft, score_strict
@@ -77,7 +78,7 @@ def test_charge_is_an_option():
     assert run["f1_any_match"]["value"] == pytest.approx(expected.macro_f1.value)
     assert "charge:all" in run["f1_any_match"]["signature"]
     with pytest.raises(ConfigError, match="must be one of first, all"):
-        resolve("f1_any_match").configure({"charge": "some"})
+        configured(resolve("f1_any_match"), {"charge": "some"})
 
 
 def test_it_equals_the_clarity_functions():
@@ -186,7 +187,7 @@ def test_a_single_sample():
 
 
 def test_an_invalid_label_affects_only_its_sample():
-    metric = resolve("soft_score").configure({"labels": LABELS})
+    metric = configured(resolve("soft_score"), {"labels": LABELS})
     bad = Sample(id="1", generated_answer="red", annotations={"x": ["red"]})
     good = Sample(id="2", generated_answer="red", annotations={"x": "red"})
     first, second = score_batch(metric, metric.open(fitted(metric, [bad, good])), [bad, good])
@@ -216,7 +217,7 @@ def test_labels_need_a_metric_that_compares_labels():
     with pytest.raises(ConfigError, match="no metric of this run compares labels: rouge_l"):
         evaluate([{"id": "1"}], metrics=["rouge_l"], labels=LABELS)
     with pytest.raises(ConfigError, match="has no option 'label'"):
-        resolve("f1_strict").configure({"label": LABELS})
+        configured(resolve("f1_strict"), {"label": LABELS})
 
 
 def test_a_corpus_of_sentences_is_refused():
@@ -227,7 +228,7 @@ def test_a_corpus_of_sentences_is_refused():
 
 
 def test_the_aggregate_is_not_the_mean():
-    metric = resolve("f1_strict").configure({"labels": ["a", "b"]})
+    metric = configured(resolve("f1_strict"), {"labels": ["a", "b"]})
     samples = [Sample(id=str(number), generated_answer="a", expected_answer=gold) for number, gold in enumerate("aaab")]
     scores = score_batch(metric, metric.open(None), samples)
     rows = Rows(np.array([score.value for score in scores]), np.array([score.stats for score in scores]))

@@ -10,8 +10,9 @@ import pytest
 
 from multimodal_eval import Rows, Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError, UnknownNameError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.evaluation.metrics.meteor import Meteor, compute_meteor, meteor
+from multimodal_eval.evaluation.metrics.meteor import Meteor, compute_meteor, corpus_gradient, corpus_score, meteor
 from tests.golden.load import golden
 
 
@@ -74,7 +75,7 @@ def test_nothing_in_common_is_0(variant, candidate, reference, meteor_data):
 def check_against_the_program(name, language):
     recorded = golden(name)
     segments = recorded["segments"]
-    metric = compute_meteor.configure({"language": language, "tokenizer": "none"})
+    metric = configured(compute_meteor, {"language": language, "tokenizer": "none"})
     rows = metric.rows_of([s["candidate"] for s in segments], [s["references"] for s in segments])
     wrong = [s for s, value in zip(segments, rows.values, strict=True) if value != s["score"]]
     assert wrong == []
@@ -125,10 +126,8 @@ def test_influence_values_are_the_derivatives(meteor_data):
         step[column] = 1e-4 * max(1.0, sums[column])
         if sums[column] == 0:
             continue
-        numeric = (compute_meteor.corpus_score(sums + step) - compute_meteor.corpus_score(sums - step)) / (
-            2 * step[column]
-        )
-        assert compute_meteor._gradient(sums)[column] == pytest.approx(numeric, rel=1e-5, abs=1e-12)
+        numeric = (corpus_score("en", sums + step) - corpus_score("en", sums - step)) / (2 * step[column])
+        assert corpus_gradient("en", sums)[column] == pytest.approx(numeric, rel=1e-5, abs=1e-12)
     estimate = compute_meteor.aggregate(Rows(np.array([s.value for s in scores]), stats))
     assert abs(estimate.influence.mean()) < 1e-12
 
@@ -145,19 +144,21 @@ def test_a_corpus_without_a_match_scores_0_with_no_influence(meteor_data):
 
 
 def test_options_are_in_the_signature():
-    assert str(compute_meteor.configure({"variant": "fmean"}).signature()) == (
+    assert str(signature_of(configured(compute_meteor, {"variant": "fmean"}))) == (
         "meteor|v:1|variant:fmean|language:en|tokenizer:unicode|stemmer:english|synonyms:wordnet-3.0"
     )
-    metric = compute_meteor.configure({"variant": "2005", "synonyms": "none", "tokenizer": "ptb"})
-    assert str(metric.signature()) == ("meteor|v:1|variant:2005|language:en|tokenizer:ptb|stemmer:porter|synonyms:none")
+    metric = configured(compute_meteor, {"variant": "2005", "synonyms": "none", "tokenizer": "ptb"})
+    assert str(signature_of(metric)) == (
+        "meteor|v:1|variant:2005|language:en|tokenizer:ptb|stemmer:porter|synonyms:none"
+    )
     assert "variant:1.5|language:ru|tokenizer:ptb|stemmer:russian-2014|data:" in str(
-        compute_meteor.configure({"language": "ru"}).signature()
+        signature_of(configured(compute_meteor, {"language": "ru"}))
     )
 
 
 def test_variants_may_be_numbers_from_yaml():
-    assert compute_meteor.configure({"variant": 2005}).variant == "2005"
-    assert compute_meteor.configure({"variant": 1.5}).variant == "1.5"
+    assert configured(compute_meteor, {"variant": 2005}).variant == "2005"
+    assert configured(compute_meteor, {"variant": 1.5}).variant == "1.5"
 
 
 @pytest.mark.parametrize(
@@ -187,12 +188,12 @@ def test_variants_may_be_numbers_from_yaml():
 )
 def test_unknown_settings_are_refused(options, error, message):
     with pytest.raises(error, match=message):
-        compute_meteor.configure(options)
+        configured(compute_meteor, options)
 
 
 @pytest.mark.parametrize("variant", ["fmean", "2005"])
 def test_auto_scores_each_text_in_the_language_of_its_references(variant):
-    metric = compute_meteor.configure({"variant": variant, "language": "auto", "synonyms": "none"})
+    metric = configured(compute_meteor, {"variant": variant, "language": "auto", "synonyms": "none"})
     answers = ["two apples", "два яблока", "three", "яблоки"]
     references = [["an apple", "two"], ["две яблоки"], ["три"], ["apple"]]
     languages = ["en", "ru", "ru", "en"]  # of the references, whatever the language of the answer
@@ -216,14 +217,14 @@ def test_auto_scores_each_text_in_the_language_of_its_references(variant):
 
 def test_sources_of_synonyms_by_language():
     by_language = {"en": "wordnet", "ru": "none"}
-    metric = compute_meteor.configure({"variant": "fmean", "language": "auto", "synonyms": by_language})
+    metric = configured(compute_meteor, {"variant": "fmean", "language": "auto", "synonyms": by_language})
     assert metric.rows_of(["couch", "диван"], [["sofa"], ["софа"]]).values.tolist() == [1, 0]
-    label = metric.signature().settings["synonyms"]
+    label = signature_of(metric).settings["synonyms"]
     assert label.startswith("wordnet")
     assert label.endswith("+none")
     # A language that the mapping does not name uses its default.
-    english = compute_meteor.configure({"variant": "fmean", "synonyms": {"ru": "none"}})
-    assert english.signature().settings["synonyms"] + "+none" == label
+    english = configured(compute_meteor, {"variant": "fmean", "synonyms": {"ru": "none"}})
+    assert signature_of(english).settings["synonyms"] + "+none" == label
 
 
 def test_an_unknown_source_of_synonyms_is_refused():
@@ -237,15 +238,15 @@ def test_missing_references_are_refused():
     with pytest.raises(ConfigError, match="Got 'a dog' instead"):
         meteor("a dog", "a dog")
     with pytest.raises(InputError, match="NO_REFERENCE"):
-        Meteor().configure({"variant": "fmean"}).rows_of(["a"], [[]])
-    assert len(Meteor().configure({"variant": "fmean"}).rows_of([], [])) == 0
+        configured(Meteor(), {"variant": "fmean"}).rows_of(["a"], [[]])
+    assert len(configured(Meteor(), {"variant": "fmean"}).rows_of([], [])) == 0
 
 
 def test_without_its_data_the_program_says_how_to_fetch_them():
     assert "mmeval fetch meteor-1.5-en" in str(compute_meteor.unavailable())
     with pytest.raises(UnavailableError, match=r"mmeval fetch meteor-1\.5-en"):
         meteor("a dog", ["a dog"])
-    assert Meteor().configure({"variant": "fmean"}).unavailable() is None
+    assert configured(Meteor(), {"variant": "fmean"}).unavailable() is None
 
 
 # Long texts.
@@ -270,7 +271,7 @@ def test_long_texts_of_one_word_are_fast():
 
 
 def test_an_unproven_alignment_gives_a_warning():
-    metric = compute_meteor.configure({"variant": "2005", "synonyms": "none"})
+    metric = configured(compute_meteor, {"variant": "2005", "synonyms": "none"})
     rng = random.Random(1)
     candidate, reference = (" ".join(rng.choices("abcde", k=100)) for _ in range(2))
     short, long = metric.texts_scorer()(["a dog", candidate], [["the dog"], [reference]])
@@ -314,9 +315,9 @@ def test_russian_aspect_pairs_are_not_inflection(tmp_path):
     connection.close()
     assert russian("делать уроки", "сделать уроки", synonyms=f"ruwordnet:{database}") == 1.0
     assert "synonyms:ruwordnet:" in str(
-        compute_meteor.configure(
-            {"variant": "fmean", "language": "ru", "synonyms": f"ruwordnet:{database}"}
-        ).signature()
+        signature_of(
+            configured(compute_meteor, {"variant": "fmean", "language": "ru", "synonyms": f"ruwordnet:{database}"})
+        )
     )
 
 
@@ -336,4 +337,4 @@ def test_russian_of_2005_counts_chunks():
     ],
 )
 def test_the_resources_of_russian_synonyms(options, resources):
-    assert compute_meteor.configure(options).resources() == resources
+    assert configured(compute_meteor, options).resources() == resources

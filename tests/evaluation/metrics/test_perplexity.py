@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Rows, Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics.perplexity import compute_perplexity, perplexity
 from tests.golden.load import golden
@@ -19,7 +20,7 @@ from tests.reference import naive_llama
 
 
 def scores_of(samples, **options):
-    metric = compute_perplexity.configure(options)
+    metric = configured(compute_perplexity, options)
     return score_batch(metric, metric.open(None), samples)
 
 
@@ -86,18 +87,18 @@ def test_the_mean_of_samples_and_the_perplexity_of_all_tokens():
     samples = [Sample(id="a", logprobs=[-1.0, -2.0, -3.0]), Sample(id="b", logprobs=[-4.0])]
     mean = compute_perplexity.aggregate(rows_of(scores_of(samples)))
     assert mean.value == pytest.approx((exp(2) + exp(4)) / 2)
-    by_tokens = compute_perplexity.configure({"average": "tokens"})
+    by_tokens = configured(compute_perplexity, {"average": "tokens"})
     corpus = by_tokens.aggregate(rows_of(scores_of(samples, average="tokens")))
     assert corpus.value == pytest.approx(exp(10 / 4))
-    assert "average:tokens" in str(by_tokens.signature())
-    assert "average:samples" in str(compute_perplexity.signature())
+    assert "average:tokens" in str(signature_of(by_tokens))
+    assert "average:samples" in str(signature_of(compute_perplexity))
     (score,) = scores_of([Sample(id="a", perplexity=3.0)], average="tokens")
     assert (score.status, score.reason) == ("missing_input", "no logprobs, which an average over tokens needs")
 
 
 @given(st.lists(st.lists(st.floats(-9, -0.01), min_size=1, max_size=5), min_size=3, max_size=8))
 def test_influence_is_the_effect_of_a_samples_weight(logprobs):
-    metric = compute_perplexity.configure({"average": "tokens"})
+    metric = configured(compute_perplexity, {"average": "tokens"})
     rows = rows_of(
         scores_of([Sample(id=str(i), logprobs=values) for i, values in enumerate(logprobs)], average="tokens")
     )
@@ -180,9 +181,9 @@ def test_a_run_with_perplexities_and_logprobs_in_the_data(tmp_path):
 
 def test_a_missing_model_is_reported_before_a_run():
     assert compute_perplexity.unavailable() is None
-    metric = compute_perplexity.configure({"source": "model"})
+    metric = configured(compute_perplexity, {"source": "model"})
     assert "mmeval fetch smollm2-135m" in metric.unavailable()
-    assert "model:smollm2-135m@44a656ce|" in str(metric.signature())
+    assert "model:smollm2-135m@44a656ce|" in str(signature_of(metric))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_a_missing_model_is_reported_before_a_run():
 )
 def test_options_are_checked(options, message):
     with pytest.raises(ConfigError, match=message):
-        compute_perplexity.configure(options)
+        configured(compute_perplexity, options)
 
 
 @pytest.mark.weights
@@ -218,7 +219,7 @@ def test_the_default_model(weights):
     for score in scores[4:]:
         assert score.status == "degenerate"
         assert "a language that smollm2-135m" in score.reason
-    assert "|model:smollm2-135m@" in str(compute_perplexity.configure({"source": "model"}).signature())
+    assert "|model:smollm2-135m@" in str(signature_of(configured(compute_perplexity, {"source": "model"})))
 
 
 def test_its_interval_is_computed_on_the_logarithm():
@@ -237,5 +238,5 @@ def test_its_interval_is_computed_on_the_logarithm():
 
 
 def test_a_missing_directory_appears_under_its_name():
-    metric = compute_perplexity.configure({"source": "model", "model": "no/such"})
-    assert "model:no/such|" in str(metric.signature())
+    metric = configured(compute_perplexity, {"source": "model", "model": "no/such"})
+    assert "model:no/such|" in str(signature_of(metric))

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import resolve
 
 
 def scored(value, **options):
-    metric = resolve("recorded").configure(options)
+    metric = configured(resolve("recorded"), options)
     (score,) = score_batch(metric, metric.open(None), [Sample(id="a", metadata={"score": value})])
     return score
 
@@ -40,16 +41,16 @@ def test_a_value_outside_the_range_is_an_error():
 
 
 def test_direction_and_range_are_those_of_the_options():
-    metric = resolve("recorded").configure({"direction": "lower", "low": 0, "high": 10, "column": "latency"})
+    metric = configured(resolve("recorded"), {"direction": "lower", "low": 0, "high": 10, "column": "latency"})
     assert (metric.direction, metric.bounds, metric.needs) == ("lower", (0, 10), ("metadata.latency",))
     assert resolve("recorded").direction == "higher"  # the registered metric is unchanged
 
 
 def test_an_empty_range_is_refused():
     with pytest.raises(ConfigError, match=r"`recorded\.low` must be below `high`\. Got 1 and 0 instead\."):
-        resolve("recorded").configure({"low": 1, "high": 0})
+        configured(resolve("recorded"), {"low": 1, "high": 0})
     with pytest.raises(ConfigError, match=r"`recorded\.low` must be below `high`\. Got 1 and 1 instead\."):
-        resolve("recorded").configure({"low": 1, "high": 1})
+        configured(resolve("recorded"), {"low": 1, "high": 1})
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval._native import RougeTexts
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics.rouge_1 import rouge_1
 from multimodal_eval.evaluation.metrics.rouge_2 import rouge_2
 from multimodal_eval.evaluation.metrics.rouge_lsum import compute_rouge_lsum, rouge_lsum
@@ -156,4 +157,4 @@ def test_a_string_of_references_is_refused():
     with pytest.raises(ConfigError, match="rouge_2 needs a list of at least one reference"):
         rouge_2("a", "a b")
     with pytest.raises(ConfigError, match="the option `stemmer` of rouge_lsum must be true or false"):
-        compute_rouge_lsum.configure({"stemmer": "porter"})
+        configured(compute_rouge_lsum, {"stemmer": "porter"})

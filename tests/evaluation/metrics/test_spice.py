@@ -9,6 +9,7 @@ import pytest
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.corpus import corpus_key, default_state, fitted
 from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.text.languages import UNFIT
@@ -22,7 +23,7 @@ HORSE = Sample(id="4", generated_answer="a man riding a horse", references=["a m
 
 
 def scored(name, samples, **options):
-    metric = resolve(name).configure(options)
+    metric = configured(resolve(name), options)
     state = fitted(metric, samples) if metric.corpus else default_state(metric)
     return score_batch(metric, metric.open(state), samples)
 
@@ -36,9 +37,9 @@ def test_without_the_parser_the_message_says_how_to_get_it():
 
 
 def test_the_signature_names_the_parser():
-    signature = str(resolve("spice").signature())
+    signature = str(signature_of(resolve("spice")))
     assert signature == "spice|v:1|parser:en-core-web-sm-3.6.0@4206b8f3|synonyms:wordnet-3.0|tokenizer:ptb"
-    assert str(resolve("spice").configure({"openings": "plain"}).signature()).endswith("|openings:plain")
+    assert str(signature_of(configured(resolve("spice"), {"openings": "plain"}))).endswith("|openings:plain")
 
 
 def test_spider_shares_its_corpus_statistics_with_cider_d():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, evaluate_sample
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics.exact_match import compute_exact_match, exact_match
 from multimodal_eval.evaluation.metrics.vqa_accuracy import compute_vqa_accuracy, vqa_accuracy
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
@@ -147,7 +148,7 @@ def test_a_task_that_computes_them():
 def test_accuracy_is_the_mean_over_leaving_one_out(candidate, people, normalise):
     """The closed form in the card, with the number of matches from the part `agreement`."""
     sample = Sample(id="1", generated_answer=candidate, references=people)
-    (score,) = compute_vqa_accuracy.configure({"normalise": normalise}).open(None).score([sample])
+    (score,) = configured(compute_vqa_accuracy, {"normalise": normalise}).open(None).score([sample])
     n = len(people)
     k = round(score.parts["agreement"] * n)
     closed = (k * min(Fraction(k - 1, 3), 1) + (n - k) * min(Fraction(k, 3), 1)) / n

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from multimodal_eval.core.errors import ImageError, InputError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.metrics_registry import resolve
@@ -124,7 +125,7 @@ def test_one_sample_is_an_error_and_the_others_are_scored(encoder, tmp_path, mon
         image = Image.new("RGB", size, "white") if number == 5 else golden_image(number, size)
         image.save(tmp_path / f"{number}.png")
         samples.append(Sample(id=str(number), image=str(tmp_path / f"{number}.png"), generated_answer=f"cat {number}"))
-    metric = resolve("clip_score").configure({"model": f"torch:{TINY_CLIP}"})
+    metric = configured(resolve("clip_score"), {"model": f"torch:{TINY_CLIP}"})
     monkeypatch.setattr(clip_torch.TorchClip, "of", lambda *_: encoder)
     entry = by_name.find(f"torch:{TINY_CLIP}")
     monkeypatch.setattr("multimodal_eval.evaluation.image_text.open_image_text_encoder", lambda _: entry.open())

@@ -115,7 +115,7 @@ def test_transformers_is_not_imported(tmp_path):
     code = f"""
 import sys
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample, resolve
-metric = resolve("clip_score").configure({{"model": {f"torch:{TINY_CLIP}"!r}}})
+metric = configured(resolve("clip_score"), {{"model": {f"torch:{TINY_CLIP}"!r}}})
 from multimodal_eval.core.sample import Sample
 print(metric(Sample(id="1", image={str(tmp_path / "1.png")!r}, generated_answer="a cat")) > 0)
 print([name for name in ("torch", "transformers") if name in sys.modules])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import load_run, metric, resume
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, UnknownNameError
+from multimodal_eval.core.metric import signature_of
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.run.config import overlaid
@@ -152,7 +153,7 @@ def test_a_job_rebuilds_the_plan(tmp_path):
     job = Job.of(Score(RunContext(plan, RunFolder(tmp_path))))
     rebuilt = pickle.loads(pickle.dumps(job)).here().run.plan
     assert (rebuilt.task, rebuilt.composite, rebuilt.names) == (plan.task, plan.composite, plan.names)
-    assert [metric.signature() for metric in rebuilt.metrics] == [metric.signature() for metric in plan.metrics]
+    assert [signature_of(metric) for metric in rebuilt.metrics] == [signature_of(metric) for metric in plan.metrics]
 
 
 @pytest.mark.parametrize(("items", "window"), [(0, 3), (1, 3), (2, 3), (20, 1), (20, 3), (20, 50)])

@@ -12,6 +12,7 @@ from multimodal_eval import JudgeModel, evaluate, rescore
 from multimodal_eval.core.config import Parameters
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeForm
+from multimodal_eval.core.metric import signature_of
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.run.generated import generate, score_generated
 from tests.judges.server import judge_server, scripted_judge
@@ -126,7 +127,7 @@ def test_a_written_default_is_as_if_left_out(form):
     chosen = {"name": "good", "form": form, "criteria": criteria, "models": [JudgeModel(model="openai:tiny")]}
     everything = JudgeMetric(JudgeConfig(**(written | chosen)))
     only = JudgeMetric(JudgeConfig(**chosen))
-    assert everything.signature() == only.signature()
+    assert signature_of(everything) == signature_of(only)
     assert everything.asking == only.asking
 
 

@@ -21,6 +21,7 @@ from multimodal_eval.contests.dialogue.submission import (
 from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.core.config import RunConfig, StrataConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.registry import load_plugin
 from multimodal_eval.data.readers.memory_input import JoinedInput
@@ -206,7 +207,7 @@ def contest_config(
 
 def _refuse_unavailable(meteor: Mapping[str, object]) -> None:
     """Refuse before any submission is read, because missing data affects all of them."""
-    metric = compute_meteor.configure(meteor)
+    metric = configured(compute_meteor, meteor)
     reason = metric.unavailable()
     if reason is not None:
         advice = "" if metric.variant == "1.5" else "\nTo score without Russian synonyms: --synonyms ru=none"

@@ -170,7 +170,7 @@ def _types(strata: Strata, averaging: Averaging, columns: Sequence[Vector]) -> I
 
 
 def _signature(plan: Plan, weights: Mapping[str, float]) -> Signature:
-    meteor, hidden = (metric.signature().settings for metric in plan.metrics)
+    meteor, hidden = (metric.settings(None) for metric in plan.metrics)
     settings = {key: value for key, value in meteor.items() if key != "variant"}
     return Signature(
         "dialogue_integral",

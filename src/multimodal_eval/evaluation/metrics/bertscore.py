@@ -31,7 +31,6 @@ from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.evaluation.model_metric import TEXT_CUT
 from multimodal_eval.evaluation.score_baselines import Baseline, baseline_of, baselines_label
@@ -133,7 +132,6 @@ class BertScore(SentenceEncoderMetric):
     name = "bertscore"
     version = "1"
     needs = ("generated_answer", "references")
-    summary = __doc__ or ""
     options = Options(
         SentenceEncoderMetric.options,
         layer=Option(
@@ -145,7 +143,7 @@ class BertScore(SentenceEncoderMetric):
         ),
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         """Refuse a negative layer. Rescaled scores have no lower bound that holds for every baseline."""
         layer = self.options["layer"]
         if layer is not None and layer < 0:
@@ -159,17 +157,15 @@ class BertScore(SentenceEncoderMetric):
         if self.options["layer"] is not None or self.options["rescale"] is not None:
             self.baseline(self.layer(self.token_encoder()))
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The encoder with its revision, the layer, and digests of the frequencies and baselines."""
         layer, idf, rescale = (self.options[name] for name in ("layer", "idf", "rescale"))
-        settings = {
-            "encoder": self.options["encoder"],
-            **self.known_labels(),
+        return {
+            **super().settings(state),
             "layer": "last" if layer is None else layer,
             "idf": "no" if not idf else "corpus" if state is None else f"corpus@{state.digest}",
             "rescale": "no" if rescale is None else baselines_label(rescale),
         }
-        return Signature(self.name, self.version, settings)
 
     def token_encoder(self) -> TokenEncoder:
         """The encoder of tokens, loaded once per process."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval._native import chrf as native_chrf
 from multimodal_eval._native import chrf_of_sums
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.evaluation.sacrebleu_metric import MOST_ORDERS, SacrebleuMetric
@@ -36,11 +37,10 @@ __all__ = ["chrf", "compute_chrf"]
 
 
 class Chrf(SacrebleuMetric):
-    """F-score of shared character n-grams, as sacrebleu computes it."""
+    """F-score of shared character n-grams, as sacrebleu computes it. With word_order=2 it is chrF++."""
 
     name = "chrf"
     version = "1"
-    summary = f"{__doc__} With word_order=2 it is chrF++."
     options = Options(
         char_order=Option(int, 6, help="the longest n-grams of characters"),
         word_order=Option(int, 0, help="the longest n-grams of words: 0 for chrF, 2 for chrF++"),
@@ -52,7 +52,7 @@ class Chrf(SacrebleuMetric):
         ),
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         """Refuse orders and weights out of range."""
         self.check_range("char_order", 1, MOST_ORDERS)
         self.check_range("word_order", 0, MOST_ORDERS)
@@ -122,4 +122,4 @@ register(compute_chrf)
 
 def chrf(candidate: str, references: Sequence[str], **options: bool | int) -> float:
     """chrF of one text against its references, 0 to 100. The options are those of the metric."""
-    return compute_chrf.configure(options).score_text(candidate, references)
+    return configured(compute_chrf, options).score_text(candidate, references)

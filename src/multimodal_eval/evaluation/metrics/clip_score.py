@@ -32,7 +32,6 @@ class ClipScore(ImageTextMetric):
     name = "clip_score"
     version = "1"
     bounds = (0, 1)
-    summary = __doc__ or ""
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample, rounded to 4 decimals; 0.0 if a required input is missing.

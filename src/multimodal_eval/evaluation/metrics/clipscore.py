@@ -27,8 +27,7 @@ class ClipscoreMetric(ImageTextMetric):
     name = "clipscore"
     version = "1"
     bounds = (0, WEIGHT)
-    settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
-    summary = __doc__ or ""
+    fixed_settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
 
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
         """w max(cosine, 0)."""

@@ -23,7 +23,6 @@ class ContextualRelevance(EncoderMetric):
 
     name = "contextual_relevance"
     version = "1"
-    summary = __doc__ or ""
     options = Options(
         EncoderMetric.options,
         context=Option(

@@ -31,7 +31,6 @@ class F1AnyMatch(MacroF1Metric):
     name = "f1_any_match"
     version = "1"
     needs = ("generated_answer", "annotations")
-    summary = __doc__ or ""
     options = Options(
         LabelMetric.options,
         charge=Option(

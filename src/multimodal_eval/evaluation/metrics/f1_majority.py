@@ -24,7 +24,6 @@ class F1Majority(MacroF1Metric):
     name = "f1_majority"
     version = "1"
     needs = ("generated_answer", "annotations")
-    summary = __doc__ or ""
 
     def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:
         """The most frequent label; ties go to the alphabetically first."""

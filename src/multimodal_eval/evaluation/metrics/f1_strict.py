@@ -26,7 +26,6 @@ class F1Strict(MacroF1Metric):
     name = "f1_strict"
     version = "1"
     needs = ("generated_answer", "expected_answer")
-    summary = __doc__ or ""
     uses_annotations = False
 
     def golds(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> Codes:

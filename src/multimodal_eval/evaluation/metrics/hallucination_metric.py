@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.metric import Scorer, Value
+from multimodal_eval.core.metric import Scorer, Value, lone_scorer
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.evaluation.model_metric import TEXT_CUT
 from multimodal_eval.text.content_words import ContentWord, content_words
@@ -186,20 +185,19 @@ class HallucinationMetric(SentenceEncoderMetric):
     name = "hallucination_metric"
     version = "1"
     needs = ("generated_answer", "references")
-    summary = __doc__ or ""
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The parts of one sample's score by name; 0.0 if a required input is missing or there is no score."""
         if not all(has(sample, need) for need in self.needs):
             return 0.0
-        score = self.lone_scorer.score([sample])[0]
+        score = lone_scorer(self).score([sample])[0]
         if score.value is None:
             return 0.0
         return {**(score.details or {}), **(score.parts or {}), "composite_score": score.value}
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The encoder and the tagger."""
-        return super().signature(state).extended(tagger=tagger_label())
+        return {**super().settings(state), "tagger": tagger_label()}
 
     def open(self, state: Any) -> Scorer:
         """Load the encoder."""

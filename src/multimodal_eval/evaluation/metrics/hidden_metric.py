@@ -15,7 +15,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from sys import float_info
 from typing import Any
@@ -27,7 +27,6 @@ from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.field_checks import MINUS
 
 __all__ = ["HiddenRule", "compute_hidden_metric", "get_rule", "hidden_choice", "hidden_confidence", "hidden_rule"]
@@ -122,22 +121,19 @@ def _refusal(message: str, hint: str | None = MINUS) -> InputError:
 
 
 class HiddenMetric(Metric):
-    """How sure a model was of its answer, from its perplexities."""
+    """How sure a model was of its answer: the dialogue contest's rule over perplexities (1/PPL, a choice among
+    candidates, or a plug-in's).
+    """
 
     name = "hidden_metric"
     version = "1"
     needs: tuple[str, ...] = ("perplexity",)
     bounds = (0, 1)
-    summary = (
-        "How sure a model was of its answer: the dialogue contest's rule over perplexities "
-        "(1/PPL, a choice among candidates, or a plug-in's)."
-    )
-
     options = Options(
         rule=Option(Name, "confidence", help="how perplexities become a score: confidence, choice, or a plug-in's rule")
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         """Check that the rule exists, and set `needs` to its needs."""
         self.needs = self.rule.needs
 
@@ -146,9 +142,9 @@ class HiddenMetric(Metric):
         """The rule that the option names."""
         return get_rule(self.options["rule"])
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The rule."""
-        return Signature(self.name, self.version, {"rule": self.rule.label})
+        return {"rule": self.rule.label}
 
     def open(self, state: Any) -> Scorer:
         """Nothing to load."""

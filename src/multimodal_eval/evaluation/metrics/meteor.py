@@ -20,17 +20,17 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from multimodal_eval._native import StagedMeteor, meteor_from_stats, stem
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
-from multimodal_eval.core.metric import Metric, Scorer
+from multimodal_eval.core.metric import Metric, Scorer, configured
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.score import MEAN, Estimate, Rows, Score
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.resources.catalogue import get_resource, russian_resources
 from multimodal_eval.text.captions import require_references, texts_of
 from multimodal_eval.text.languages import language_of_texts
@@ -78,8 +78,8 @@ def meteor(
     `mmeval fetch meteor-1.5-en`.
     """
     require_references("meteor", references)
-    metric = compute_meteor.configure(
-        {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
+    metric = configured(
+        compute_meteor, {"variant": variant, "language": language, "synonyms": synonyms, "tokenizer": tokenizer}
     )
     return float(metric.rows_of([candidate], [list(references)]).values[0])
 
@@ -185,15 +185,57 @@ class ProgramScorer:
         return scores
 
 
+def _of_sums(language: str, rows: Rows) -> Estimate:
+    """The score of 1.5 for a corpus, from its summed statistics."""
+    from multimodal_eval.stats.estimates import function_of_sums
+
+    return function_of_sums(rows, partial(corpus_score, language), partial(corpus_gradient, language))
+
+
+def corpus_score(language: str, sums: Vector) -> float:
+    """METEOR 1.5 from summed statistics."""
+    return meteor_from_stats(sums, parameters(language))
+
+
+def corpus_gradient(language: str, sums: Vector) -> Vector:
+    """d score / d statistics, for F = 1 / ((1 - alpha)/P + alpha/R) and score = F (1 - gamma (chunks/m)^beta)."""
+    import numpy as np
+
+    gradient = np.zeros(len(sums))
+    matched = (sums[_ALL_MATCHED] + sums[_ALL_MATCHED + 1]) / 2
+    if matched == 0:
+        return gradient
+    alpha, beta, gamma, delta, *weights = parameters(language).tolist()
+    shares, share_gradients = [], []
+    for side in (0, 1):
+        lengths, hits = np.zeros(len(sums)), np.zeros(len(sums))
+        lengths[_WORDS + side], lengths[_FUNCTION_WORDS + side] = delta, 1 - 2 * delta
+        for module in range(_MODULES):
+            hits[_MATCHED + 4 * module + side] = weights[module] * delta
+            hits[_MATCHED + 4 * module + 2 + side] = weights[module] * (1 - delta)
+        shares.append(float(hits @ sums) / float(lengths @ sums))
+        share_gradients.append((hits - shares[side] * lengths) / float(lengths @ sums))
+    precision, recall = shares
+    mean = 1 / ((1 - alpha) / precision + alpha / recall)
+    penalty = gamma * (sums[_CHUNKS] / matched) ** beta
+    gradient += (1 - penalty) * mean**2 * (1 - alpha) / precision**2 * share_gradients[0]
+    gradient += (1 - penalty) * mean**2 * alpha / recall**2 * share_gradients[1]
+    if sums[_CHUNKS] > 0:
+        gradient[_CHUNKS] -= mean * penalty * beta / sums[_CHUNKS]
+    gradient[_ALL_MATCHED : _ALL_MATCHED + 2] += mean * penalty * beta / matched / 2
+    return gradient
+
+
 class Meteor(Metric):
-    """Words of the answer that match a reference exactly, by stem, as synonyms or as paraphrases."""
+    """Words of the answer that match a reference exactly, by stem, as synonyms or as paraphrases. Variants 1.5, 2005
+    and fmean; English, Russian, or each sample's language.
+    """
 
     name = "meteor"
     version = "1"
     needs = ("generated_answer", "references")
     bounds = (0, 1)
-    summary = f"{__doc__} Variants 1.5, 2005 and fmean; English, Russian, or each sample's language."
-
+    aggregate = staticmethod(partial(_of_sums, "en"))
     options = Options(
         variant=Option(str, "1.5", choices=VARIANTS, convert=str, help="the formula, and how words are aligned"),
         language=Option(
@@ -216,7 +258,7 @@ class Meteor(Metric):
         ),
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         """Refuse unknown tokenizers and languages, and options that 1.5 does not have."""
         synonyms, tokenizer = self.options["synonyms"], self.options["tokenizer"]
         for language in synonyms if isinstance(synonyms, Mapping) else ():
@@ -229,6 +271,7 @@ class Meteor(Metric):
             check_tokenizer(tokenizer)
         if self.variant == "1.5" and synonyms != "default":
             raise ConfigError(f"METEOR 1.5 has its own synonyms. Got the option `synonyms`: {synonyms!r}.")
+        self.aggregate = partial(_of_sums, self.language) if self.variant == "1.5" else MEAN
 
     @property
     def variant(self) -> str:
@@ -242,7 +285,7 @@ class Meteor(Metric):
 
     def by_language(self) -> list[Meteor]:
         """The metrics for the single languages that `auto` chooses from."""
-        return [self.configure({"language": language}) for language in LANGUAGES]
+        return [configured(self, {"language": language}) for language in LANGUAGES]
 
     @property
     def tokenizer(self) -> str:
@@ -268,7 +311,7 @@ class Meteor(Metric):
         chosen = self.options["synonyms"]
         return chosen if isinstance(chosen, str) else str(chosen.get(language, "default"))
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The variant, language, tokenizer and stemmer, and the source of synonyms or the data of 1.5."""
         settings = {
             "variant": self.variant,
@@ -281,7 +324,7 @@ class Meteor(Metric):
         else:
             sources = self.by_language() if self.language == AUTO else [self]
             settings["synonyms"] = "+".join(metric.synonyms.label for metric in sources)
-        return Signature(self.name, self.version, settings)
+        return settings
 
     def unavailable(self) -> str | None:
         """Why the data of 1.5 or the source of synonyms is missing, or None."""
@@ -330,51 +373,6 @@ class Meteor(Metric):
     def open(self, state: Any) -> Scorer:
         """Open the variant; data and synonyms are shared."""
         return _SampleScorer(self.texts_scorer())
-
-    @property
-    def averages(self) -> bool:
-        """Whether the corpus score is the mean: for 1.5 it comes from summed statistics."""
-        return self.variant != "1.5"
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The score of the summed statistics for 1.5, the mean for the others."""
-        if self.variant != "1.5":
-            return mean_estimate(rows)
-        from multimodal_eval.stats.estimates import function_of_sums
-
-        return function_of_sums(rows, self.corpus_score, self._gradient)
-
-    def corpus_score(self, sums: Vector) -> float:
-        """The score of 1.5 for a corpus, from its summed statistics."""
-        return meteor_from_stats(sums, parameters(self.language))
-
-    def _gradient(self, sums: Vector) -> Vector:
-        """d score / d statistics, for F = 1 / ((1 - alpha)/P + alpha/R) and score = F (1 - gamma (chunks/m)^beta)."""
-        import numpy as np
-
-        gradient = np.zeros(len(sums))
-        matched = (sums[_ALL_MATCHED] + sums[_ALL_MATCHED + 1]) / 2
-        if matched == 0:
-            return gradient
-        alpha, beta, gamma, delta, *weights = parameters(self.language).tolist()
-        shares, share_gradients = [], []
-        for side in (0, 1):
-            lengths, hits = np.zeros(len(sums)), np.zeros(len(sums))
-            lengths[_WORDS + side], lengths[_FUNCTION_WORDS + side] = delta, 1 - 2 * delta
-            for module in range(_MODULES):
-                hits[_MATCHED + 4 * module + side] = weights[module] * delta
-                hits[_MATCHED + 4 * module + 2 + side] = weights[module] * (1 - delta)
-            shares.append(float(hits @ sums) / float(lengths @ sums))
-            share_gradients.append((hits - shares[side] * lengths) / float(lengths @ sums))
-        precision, recall = shares
-        mean = 1 / ((1 - alpha) / precision + alpha / recall)
-        penalty = gamma * (sums[_CHUNKS] / matched) ** beta
-        gradient += (1 - penalty) * mean**2 * (1 - alpha) / precision**2 * share_gradients[0]
-        gradient += (1 - penalty) * mean**2 * alpha / recall**2 * share_gradients[1]
-        if sums[_CHUNKS] > 0:
-            gradient[_CHUNKS] -= mean * penalty * beta / sums[_CHUNKS]
-        gradient[_ALL_MATCHED : _ALL_MATCHED + 2] += mean * penalty * beta / matched / 2
-        return gradient
 
 
 class _SampleScorer:

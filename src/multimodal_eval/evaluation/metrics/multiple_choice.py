@@ -24,13 +24,13 @@ from typing import Any
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Scorer
+from multimodal_eval.core.metric import Need, Scorer
 from multimodal_eval.core.options import Option
 from multimodal_eval.core.options import Options as DeclaredOptions
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.score import BY_JUDGE, MEAN, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
 from multimodal_eval.evaluation.choices import (
     GoldError,
     gold_answers,
@@ -117,16 +117,43 @@ def _value(reading: Reading, gold: Sequence[str]) -> float:
     return float(reading.choice in gold)
 
 
+def _problem(sample: Sample, gold: str, rotations: str, without_choices: str) -> str | None:
+    """A question without choices, or a gold answer that is none of them."""
+    options = options_of(sample)
+    if not options:
+        if without_choices == "unscored":
+            return None
+        return (
+            "the question has no `choices`. To leave such samples unscored: "
+            "--option multiple_choice.without_choices=unscored"
+        )
+    if len(options) < 2:
+        return f"the question has only one choice: {', '.join(options)}"
+    if rotations == "index" and not sample.id.isdecimal():
+        return "`rotations: index` needs ids that are whole numbers"
+    try:
+        gold_letters(sample, options, gold)
+    except GoldError as error:
+        return str(error)
+    return None
+
+
+def _all_rotations(rows: Rows) -> Estimate:
+    """The share of questions with all rotations right."""
+    from multimodal_eval.stats.grouped import all_right
+
+    return mean_estimate(rows) if rows.stats is None else all_right(rows.values, rows.stats)
+
+
 class MultipleChoice(ExtractingMetric):
     """Whether the letter that a named rule reads out of the answer is the right one."""
 
     name = "multiple_choice"
     version = "1"
-    needs = ("generated_answer", "choices", "references")
+    needs = ("generated_answer", Need("choices", problem=_problem), "references")
     bounds = (0, 1)
     placement = "process"
     deciding = ("rule", "gold")
-    summary = "Whether the letter that a named rule reads out of the answer is the right one."
     options = DeclaredOptions(
         rule=Option(str, "mmeval@1", rules="choice", help="how the letter is read"),
         random=Option(
@@ -175,35 +202,11 @@ class MultipleChoice(ExtractingMetric):
             return False
         return self.rule(answer, options).choice not in options
 
-    def check_options(self) -> None:
-        """Refuse an empty name of a column."""
+    def settle(self) -> None:
+        """Refuse an empty name of a column. Without rotations, each sample counts alone."""
         if not str(self.options["rotations"]).strip():
             raise ConfigError("the option `rotations` of multiple_choice must be none, group, index or a column")
-
-    @property
-    def averages(self) -> bool:
-        """Whether each sample counts alone."""
-        return bool(self.options["rotations"] == NONE)
-
-    def problem(self, sample: Sample) -> str | None:
-        """A question without choices, or a gold answer that is none of them."""
-        options = options_of(sample)
-        if not options:
-            if self.options["without_choices"] == "unscored":
-                return None
-            return (
-                "the question has no `choices`. To leave such samples unscored: "
-                "--option multiple_choice.without_choices=unscored"
-            )
-        if len(options) < 2:
-            return f"the question has only one choice: {', '.join(options)}"
-        if self.options["rotations"] == "index" and not sample.id.isdecimal():
-            return "`rotations: index` needs ids that are whole numbers"
-        try:
-            gold_letters(sample, options, self.options["gold"])
-        except GoldError as error:
-            return str(error)
-        return None
+        self.aggregate = MEAN if self.options["rotations"] == NONE else _all_rotations
 
     def reading_note(self, batches: Iterable[Batch]) -> str | None:
         """How gold numbers are read if the choices are numbers, too, and the option that changes it."""
@@ -227,14 +230,6 @@ class MultipleChoice(ExtractingMetric):
     def open(self, state: Any) -> Scorer:
         """Find the rule."""
         return MultipleChoiceScorer(self)
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The mean, or the share of questions with all rotations right."""
-        if self.averages or rows.stats is None:
-            return mean_estimate(rows)
-        from multimodal_eval.stats.grouped import all_right
-
-        return all_right(rows.values, rows.stats)
 
 
 compute_multiple_choice = MultipleChoice()

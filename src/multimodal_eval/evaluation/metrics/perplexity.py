@@ -14,18 +14,17 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, fsum, inf, isnan
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import InputError, Problem
-from multimodal_eval.core.metric import Kind, Placement, Scorer
+from multimodal_eval.core.metric import Aggregate, Placement, Scorer
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, unscored
-from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.score import Estimate, Mean, Rows, Score, unscored
 from multimodal_eval.data.readers.field_checks import MINUS
 from multimodal_eval.evaluation.model_metric import ModelMetric
 from multimodal_eval.models.language.causal import (
@@ -82,17 +81,14 @@ def _refusal(code: str, message: str, hint: str | None = None) -> InputError:
 
 
 class Perplexity(ModelMetric):
-    """How surprised a language model is by the answer: 1 is certain, higher is more surprised."""
+    """How surprised a language model is by the answer; from the data, or from a model that reads it. 1 is certain."""
 
     name = "perplexity"
     version = "1"
     bounds = (1, None)
     direction = "lower"
-    summary = (
-        "How surprised a language model is by the answer; from the data, or from a model that reads it. 1 is certain."
-    )
-
     placement: Placement = "thread"
+    aggregate: Aggregate = Mean(multiplies=True)
     options = Options(
         source=Option(
             str,
@@ -113,11 +109,12 @@ class Perplexity(ModelMetric):
         ),
     )
 
-    def check_options(self) -> None:
-        """Check that windows overlap; set the needs and the placement, which depend on the source."""
+    def settle(self) -> None:
+        """Check that windows overlap; set needs, placement and aggregate, which depend on the source."""
         _ = self.reading
         self.needs = ("generated_answer",) if self.by_model else ()
         self.placement = "model" if self.by_model else "thread"
+        self.aggregate = perplexity_of_tokens if self.by_tokens else Mean(multiplies=True)
 
     @property
     def by_model(self) -> bool:
@@ -135,12 +132,11 @@ class Perplexity(ModelMetric):
         """How the model reads."""
         return Reading(self.options["window"], self.options["stride"], self.options["bos"])
 
-    def signature(self, state: Any = None) -> Signature:
+    def settings(self, state: Any) -> Mapping[str, object]:
         """The source and the average; for a model, its revision and how it reads."""
         keys = ("source", "model", "context", "window", "stride", "bos") if self.by_model else ("source",)
         settings = {**{key: self.options[key] for key in keys}, **self.known_labels()}
-        average = "tokens" if self.by_tokens else "samples"
-        return Signature(self.name, self.version, {**settings, "average": average})
+        return {**settings, "average": "tokens" if self.by_tokens else "samples"}
 
     def model_labels(self) -> dict[str, str]:
         """The label of the language model, if one reads the answers."""
@@ -164,16 +160,12 @@ class Perplexity(ModelMetric):
             model, self.reading, by_tokens=self.by_tokens, after_prompt=self.options["context"] == "prompt"
         )
 
-    def kind_of(self, part: str = "") -> Kind:
-        """A corpus score over tokens, or else a mean, like the number of tokens."""
-        return "corpus" if self.by_tokens and not part else "mean"
 
-    def aggregate(self, rows: Rows) -> Estimate:
-        """Over tokens, exp(sum of surprises / tokens); over samples, the mean of the perplexities."""
-        from multimodal_eval.stats.estimates import function_of_sums
+def perplexity_of_tokens(rows: Rows) -> Estimate:
+    """exp(sum of surprises / tokens)."""
+    from multimodal_eval.stats.estimates import function_of_sums
 
-        estimate = function_of_sums(rows, _corpus_perplexity, _gradient) if self.by_tokens else mean_estimate(rows)
-        return replace(estimate, multiplies=True)
+    return replace(function_of_sums(rows, _corpus_perplexity, _gradient), multiplies=True)
 
 
 def _corpus_perplexity(sums: Vector) -> float:

@@ -37,12 +37,11 @@ _QUANTITIES = frozenset(
 
 
 class Recorded(Metric):
-    """A score from a column of the data, given by another program or by people."""
+    """A score that is a column of the data already: from the log of another harness, or from people."""
 
     name = "recorded"
     version = "1"
     needs = ("metadata.score",)
-    summary = "A score that is a column of the data already: from the log of another harness, or from people."
     options = Options(
         column=Option(str, "score", help="the column with the score"),
         direction=Option(str, "higher", choices=("higher", "lower"), help="whether higher or lower values are better"),
@@ -50,7 +49,7 @@ class Recorded(Metric):
         high=Option(float | None, None, help="the highest possible value, if there is one"),
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         """The column is needed, and the direction and range are those of the options."""
         low, high = self.options["low"], self.options["high"]
         if low is not None and high is not None and not low < high:

@@ -30,8 +30,7 @@ class RefClipscoreMetric(ImageTextMetric):
     version = "1"
     needs = ("image", "generated_answer", "references")
     bounds = (0, 2 * WEIGHT / (WEIGHT + 1))  # the harmonic mean of 2.5 and 1
-    settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
-    summary = __doc__ or ""
+    fixed_settings = {"prefix": PREFIX.strip(), "w": WEIGHT}  # noqa: RUF012 - read only
 
     def scores(self, samples: Sequence[Sample], compared: Compared) -> list[Score]:
         """The harmonic mean; 0 if either part is 0."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval._native import bleu_of_sums, sentence_bleu
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.evaluation.sacrebleu_metric import MOST_ORDERS, SacrebleuMetric
@@ -42,7 +43,6 @@ class Sacrebleu(SacrebleuMetric):
 
     name = "sacrebleu"
     version = "1"
-    summary = __doc__
     options = Options(
         tokenizer=Option(
             str, "13a", choices=TOKENIZERS, help="how texts are split; those of sacrebleu that need no other package"
@@ -63,7 +63,7 @@ class Sacrebleu(SacrebleuMetric):
         ),
     )
 
-    def check_options(self) -> None:
+    def settle(self) -> None:
         """Refuse a smoothing value that is negative or that the method does not have."""
         self.check_range("max_ngram_order", 1, MOST_ORDERS)
         method = self.options["smooth_method"]
@@ -146,4 +146,4 @@ register(compute_sacrebleu)
 
 def sacrebleu(candidate: str, references: Sequence[str], **options: bool | float | str) -> float:
     """BLEU of one sentence against its references, 0 to 100. The options are those of the metric."""
-    return compute_sacrebleu.configure(options).score_text(candidate, references)
+    return configured(compute_sacrebleu, options).score_text(candidate, references)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.evaluation.encoder_metric import EncoderMetric
+from multimodal_eval.evaluation.encoder_metric import ANSWER, EncoderMetric
 
 __all__ = ["compute_semantic_similarity"]
 
@@ -22,8 +22,7 @@ class SemanticSimilarity(EncoderMetric):
 
     name = "semantic_similarity"
     version = "1"
-    needs = ("generated_answer", "references")
-    summary = __doc__ or ""
+    needs = (ANSWER, "references")
     missing_texts = "every reference is blank"
 
     def texts(self, sample: Sample) -> list[str]:

@@ -25,7 +25,6 @@ class SoftScore(LabelMetric):
     name = "soft_score"
     version = "1"
     needs = ("generated_answer", "annotations")
-    summary = __doc__ or ""
 
     def fixed_settings(self) -> dict[str, int]:
         """None: the aggregate is a mean."""

@@ -16,15 +16,13 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import Any
 
-from multimodal_eval.core.metric import Scorer
-from multimodal_eval.core.options import Options, signed_values
+from multimodal_eval.core.metric import BoundsWithParts, Scorer
+from multimodal_eval.core.options import Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.scene_graph_metric import (
     OPENINGS,
     SceneGraphMetric,
@@ -57,18 +55,8 @@ class Spice(SceneGraphMetric):
 
     name = "spice"
     version = "1"
-    bounds = (0, 1)
-    part_bounds = MappingProxyType(dict.fromkeys(("precision", "recall", *CATEGORIES), (0, 1)))
-    summary = __doc__
+    bounds = BoundsWithParts((0, 1), dict.fromkeys(("precision", "recall", *CATEGORIES), (0, 1)))
     options = Options(openings=OPENINGS)
-
-    def signature(self, state: Any = None) -> Signature:
-        """The parser and the source of synonyms."""
-        return Signature(
-            self.name,
-            self.version,
-            {**self.parser_settings, "tokenizer": "ptb", **signed_values(self.declared_options, self.options)},
-        )
 
     def open(self, state: Any) -> Scorer:
         """Open the parser, which the process shares."""

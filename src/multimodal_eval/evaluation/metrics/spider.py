@@ -12,16 +12,14 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import Any
 
 from multimodal_eval.core.corpus import Corpus
-from multimodal_eval.core.metric import Scorer
-from multimodal_eval.core.options import Options, options_of, signed_values
+from multimodal_eval.core.metric import BoundsWithParts, Scorer
+from multimodal_eval.core.options import Options, options_of
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.scene_graph_metric import (
     OPENINGS,
     SceneGraphMetric,
@@ -53,16 +51,9 @@ class Spider(SceneGraphMetric):
 
     name = "spider"
     version = "1"
-    bounds = (0, 5.5)
-    part_bounds = MappingProxyType({"spice": (0, 1), "cider_d": (0, 10)})
-    summary = __doc__
+    bounds = BoundsWithParts((0, 5.5), {"spice": (0, 1), "cider_d": (0, 10)})
     options = Options(options_of(_declared), openings=OPENINGS)
     corpus = Corpus(document_frequencies, image_groups, named_frequencies)
-
-    def signature(self, state: Any = None) -> Signature:
-        """The parser, the tokenizer and the document frequencies."""
-        frequencies = {**signed_values(self.declared_options, self.options), **getattr(state, "settings", {})}
-        return Signature(self.name, self.version, {**self.parser_settings, "tokenizer": "ptb", **frequencies})
 
     def open(self, state: Any) -> Scorer:
         """Open the parser, which the process shares."""

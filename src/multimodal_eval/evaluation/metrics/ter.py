@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from multimodal_eval._native import ter as native_ter
+from multimodal_eval.core.metric import configured
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.evaluation.sacrebleu_metric import SacrebleuMetric
@@ -39,7 +40,6 @@ class Ter(SacrebleuMetric):
     version = "1"
     bounds = (0, None)
     direction = "lower"
-    summary = __doc__
     options = Options(
         normalized=Option(bool, False, help="whether punctuation is split off, as Tercom does"),
         no_punct=Option(bool, False, help="whether punctuation is removed"),
@@ -88,4 +88,4 @@ register(compute_ter)
 
 def ter(candidate: str, references: Sequence[str], **options: bool) -> float:
     """TER of one text against its references, in percent. The options are those of the metric."""
-    return compute_ter.configure(options).score_text(candidate, references)
+    return configured(compute_ter, options).score_text(candidate, references)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.core.metric import Kind, Scorer
+from multimodal_eval.core.metric import BoundsWithParts, Need, Scorer
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
@@ -40,8 +40,7 @@ from multimodal_eval.evaluation.rules._readings import UNREAD as NOTHING_READ
 from multimodal_eval.evaluation.rules._readings import Reading, read
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 __all__ = ["compute_yes_no"]
 
@@ -113,19 +112,59 @@ def _not_gold(sample: Sample) -> str:
     return f"the gold answer must be yes or no. Got {shorten(answers[0]) if answers else 'none'} instead."
 
 
+def _gold_problem(sample: Sample) -> str | None:
+    """A gold answer that is neither yes nor no."""
+    return _not_gold(sample) if gold_answers(sample) and gold_of(sample) is None else None
+
+
+def _f1(rows: Rows) -> Estimate:
+    """2 TP / (2 TP + FP + FN); a value is 1 for a true positive, 0 for a false positive or a false negative."""
+    numerator, denominator = 2 * rows.values, 1 + rows.values
+    total = float(denominator.sum())
+    value = float(numerator.sum()) / total
+    return Estimate(value, len(rows) * (numerator - value * denominator) / total, is_mean=False)
+
+
+def _acc_plus(rows: Rows) -> Estimate:
+    """The share of pairs whose questions are all right."""
+    from multimodal_eval.stats.grouped import all_right
+
+    return mean_estimate(rows) if rows.stats is None else all_right(rows.values, rows.stats[:, :_KEY])
+
+
+def _mme_score(rows: Rows) -> Estimate:
+    """The sum over categories of 100 (accuracy + acc_plus). Categories are independent samples."""
+    import numpy as np
+
+    from multimodal_eval.stats.grouped import all_right
+
+    values, stats = rows.values, rows.stats
+    if stats is None:
+        return mean_estimate(rows)
+    _, category = np.unique(stats[:, _KEY:], axis=0, return_inverse=True)
+    total, influence = 0.0, np.zeros(len(values))
+    for code in range(int(category.max()) + 1):
+        members = np.flatnonzero(category.reshape(-1) == code)
+        accuracy = mean_estimate(Rows(values[members]))
+        plus = all_right(values[members], stats[members, :_KEY])
+        total += 100 * (accuracy.value + plus.value)
+        count = len(members)
+        correction = sqrt(count / (count - 1)) if count > 1 else 1.0  # as `plus` has its own
+        influence[members] = 100 * (correction * accuracy.influence + plus.influence) * (len(values) / count)
+    return Estimate(total, influence, corrected=False, is_mean=False)
+
+
 class YesNo(ExtractingMetric):
-    """Whether the yes or no that a named rule reads out of the answer is right."""
+    """Whether the yes or no that a named rule reads out of the answer is right. Parts: precision, recall, F1, yes
+    ratio; MME's acc+ and score.
+    """
 
     name = "yes_no"
     version = "1"
-    needs = ("generated_answer", "references")
-    bounds = (0, 1)
-    part_bounds = MappingProxyType(dict.fromkeys(("yes_ratio", "precision", "recall", "f1", "acc_plus"), (0, 1)))
+    needs = ("generated_answer", Need("references", problem=_gold_problem))
+    bounds = BoundsWithParts((0, 1), dict.fromkeys(("yes_ratio", "precision", "recall", "f1", "acc_plus"), (0, 1)))
+    aggregate = MappingProxyType({"f1": _f1, "acc_plus": _acc_plus, "score": _mme_score})
     placement = "process"
-    summary = (
-        "Whether the yes or no that a named rule reads out of the answer is right. Parts: precision, recall, F1, yes "
-        "ratio; MME's acc+ and score."
-    )
     options = Options(
         rule=Option(str, "mmeval@1", rules="yes_no", help="how yes and no are read"),
         unread=Option(
@@ -163,66 +202,9 @@ class YesNo(ExtractingMetric):
         """Without choices: the answer says yes or no."""
         return msgspec.structs.replace(sample, choices=None)
 
-    @property
-    def averages(self) -> bool:
-        """The value is always the mean."""
-        return True
-
-    def kind_of(self, part: str = "") -> Kind:
-        """F1, acc_plus and score are not means of the samples."""
-        return "corpus" if part in ("f1", "acc_plus", "score") else "mean"
-
-    def problem(self, sample: Sample) -> str | None:
-        """A gold answer that is neither yes nor no."""
-        has_gold = bool(gold_answers(sample))
-        return _not_gold(sample) if has_gold and gold_of(sample) is None else None
-
     def open(self, state: Any) -> Scorer:
         """Find the rule."""
         return YesNoScorer(self)
-
-    def aggregate(self, rows: Rows) -> Estimate:
-        """The accuracy."""
-        return mean_estimate(rows)
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """F1 from its counts, acc_plus and score from the pairs; the others are means."""
-        if part == "f1":
-            return _f1(rows)
-        if part == "acc_plus" and rows.stats is not None:
-            from multimodal_eval.stats.grouped import all_right
-
-            return all_right(rows.values, rows.stats[:, :_KEY])
-        if part == "score" and rows.stats is not None:
-            return _mme_score(rows.values, rows.stats)
-        return mean_estimate(rows)
-
-
-def _f1(rows: Rows) -> Estimate:
-    """2 TP / (2 TP + FP + FN); a value is 1 for a true positive, 0 for a false positive or a false negative."""
-    numerator, denominator = 2 * rows.values, 1 + rows.values
-    total = float(denominator.sum())
-    value = float(numerator.sum()) / total
-    return Estimate(value, len(rows) * (numerator - value * denominator) / total, is_mean=False)
-
-
-def _mme_score(values: NDArray[np.float64], stats: NDArray[np.float64]) -> Estimate:
-    """The sum over categories of 100 (accuracy + acc_plus). Categories are independent samples."""
-    import numpy as np
-
-    from multimodal_eval.stats.grouped import all_right
-
-    _, category = np.unique(stats[:, _KEY:], axis=0, return_inverse=True)
-    total, influence = 0.0, np.zeros(len(values))
-    for code in range(int(category.max()) + 1):
-        rows = np.flatnonzero(category.reshape(-1) == code)
-        accuracy = mean_estimate(Rows(values[rows]))
-        plus = all_right(values[rows], stats[rows, :_KEY])
-        total += 100 * (accuracy.value + plus.value)
-        count = len(rows)
-        correction = sqrt(count / (count - 1)) if count > 1 else 1.0  # as `plus` has its own
-        influence[rows] = 100 * (correction * accuracy.influence + plus.influence) * (len(values) / count)
-    return Estimate(total, influence, corrected=False, is_mean=False)
 
 
 compute_yes_no = YesNo()

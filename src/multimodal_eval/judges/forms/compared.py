@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.fence import fenced
@@ -21,6 +21,7 @@ class Compared:
 
     bounds: Bounds = (0.0, 1.0)
     part_bounds: Mapping[str, Bounds] = MappingProxyType({})
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType({})
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config = config

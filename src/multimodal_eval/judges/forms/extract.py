@@ -13,10 +13,10 @@ import msgspec
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.template import letters
 from multimodal_eval.generate.turns import Draft
@@ -45,6 +45,7 @@ class Extract:
     version = "1"
     bounds: Bounds = (0.0, 1.0)
     part_bounds: Mapping[str, Bounds] = MappingProxyType({})
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType({})
     needs: tuple[str, ...] = ("generated_answer",)
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -89,7 +90,3 @@ class Extract:
         """Whether the answer states a choice. The metric whose rule cannot read it scores the choice itself."""
         (reading,) = readings
         return Score(float(reading["choice"] is not None), details={"read": reading["choice"] or NONE})
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean."""
-        return mean_estimate(rows)

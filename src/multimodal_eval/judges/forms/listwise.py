@@ -12,7 +12,7 @@ from statistics import fmean
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
@@ -75,10 +75,6 @@ class Listwise(Compared):
             "first": fmean(_at_top(reading, reading["first"]) for reading in readings),
         }
         return Score(fmean(reading["share"] for reading in readings), parts=parts)
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean."""
-        return mean_estimate(rows)
 
     def _answers(self, sample: Sample) -> list[str]:
         return [sample.generated_answer or "", *baselines_of(self.config, sample)]

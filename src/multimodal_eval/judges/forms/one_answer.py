@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate
+from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.fence import fenced
@@ -31,6 +31,7 @@ class OneAnswer:
     version = "1"
     bounds: Bounds = (0.0, 1.0)
     part_bounds: Mapping[str, Bounds] = MappingProxyType({})
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType({})
     default_question = ""
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -115,10 +116,6 @@ class OneAnswer:
     def warning_of(self, reading: Reading) -> str | None:
         """The warning of a score by this reading."""
         return NO_PROBABILITIES if reading.get("by") == "number" else None
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean."""
-        return mean_estimate(rows)
 
 
 def on_scale(low: int, high: int) -> dict[str, float]:

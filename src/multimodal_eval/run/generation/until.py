@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import column_names, read_column, read_scores
+from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.config import GenerationConfig, UntilConfig
 from multimodal_eval.core.errors import ConfigError
@@ -85,7 +86,7 @@ def _checked_metric(plan: Plan, name: str) -> Metric:
             f"`until`: {name} needs statistics of all samples, so that it has no score before all are answered. "
             f"Name a metric that scores every sample by itself: {_suitable(plan)}"
         )
-    if not metric.averages or plan.config.strata is not None:
+    if not averages(metric) or plan.config.strata is not None:
         raise ConfigError(
             f"`until`: {name} is not the mean of its samples in this run. Name a metric that is one: {_suitable(plan)}"
         )
@@ -96,7 +97,7 @@ def _suitable(plan: Plan) -> str:
     names = [
         metric.name
         for metric in plan.metrics
-        if metric.averages and metric.corpus is None and None not in metric.bounds and plan.config.strata is None
+        if averages(metric) and metric.corpus is None and None not in metric.bounds and plan.config.strata is None
     ]
     return ", ".join(names) or "this run has none"
 

@@ -11,6 +11,7 @@ import msgspec
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.judge_config import EFFORT, JudgeConfig, JudgeModel
+from multimodal_eval.core.metric import configured
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.run.config_faults import in_words
 from multimodal_eval.run.judging.files import SECTIONS, with_extraction
@@ -70,7 +71,7 @@ def _check_fallbacks(config: RunConfig) -> None:
     for name, options in config.options.items():
         metric = config.variants.get(name, name)
         if "fallback" in options and is_available(metric):
-            resolve(metric).configure({"fallback": options["fallback"]})
+            configured(resolve(metric), {"fallback": options["fallback"]})
 
 
 def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:

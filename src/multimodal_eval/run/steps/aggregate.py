@@ -21,11 +21,12 @@ from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging, no_fig
 from multimodal_eval.analysis.averaging import Aggregate as Aggregation
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
-from multimodal_eval.core.aggregates import estimate_of
+from multimodal_eval.core import aggregates
+from multimodal_eval.core.aggregates import estimate_of, kind_of
 from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
-from multimodal_eval.core.metric import Direction, Kind, Metric
+from multimodal_eval.core.metric import Direction, InfersBounds, Kind, Metric
 from multimodal_eval.core.metric_failures import grouped_failures
 from multimodal_eval.core.progress import counting
 from multimodal_eval.core.records import (
@@ -196,17 +197,16 @@ def additions_of(folder: RunFolder, info: RunInfo) -> Additions:
 
 def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
     """The plan in which metrics without a known range have the one that their scores show."""
-    if not any(metric.infers_bounds for metric in plan.metrics):
+    if not any(isinstance(metric, InfersBounds) for metric in plan.metrics):
         return plan
     return replace(plan, metrics=tuple(_with_seen_bounds(metric, folder, len(info.parts)) for metric in plan.metrics))
 
 
 def _with_seen_bounds(metric: Metric, folder: RunFolder, parts: int) -> Metric:
-    if not metric.infers_bounds:
+    if not isinstance(metric, InfersBounds):
         return metric
     values = float_values(read_scores(folder, parts, [metric.name]).column(metric.name))
-    scored = values[~np.isnan(values)]
-    return metric.within(metric.seen_bounds(scored)) if len(scored) else metric
+    return aggregates.with_seen_bounds(metric, values[~np.isnan(values)])
 
 
 def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
@@ -221,7 +221,9 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     for metric in plan.metrics:
         column = read_column(folder, parts, names, metric.name, metric.bounds)
         labels = additions.labels(metric.name)
-        entry = _entry(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
+        whole: list[Estimate] = []
+        aggregate: Aggregation = partial(_noted, whole, metric)
+        entry = _entry(column, aggregate, averaging, partial(_part_estimate, metric), labels)
         if labels is not None:
             from multimodal_eval.analysis.calibrated import label_notes
 
@@ -230,7 +232,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
             **fields_of(additions.entry(entry, metric, column, averaging)),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
-            origin_signature=metric.origin_signature(Rows(column.values[column.scored], column.stats)),
+            origin_signature=whole[0].origin_signature if whole else None,
         )
         slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
     for name, reason in plan.unavailable.items():
@@ -301,13 +303,13 @@ def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
         return dict.fromkeys(plan.names, "weighted mean")
     kinds: dict[str, Kind] = {}
     for metric in plan.metrics:
-        kinds[metric.name] = metric.kind_of()
-        kinds |= {f"{metric.name}.{part}": metric.kind_of(part) for part in entries[metric.name].parts}
+        kinds[metric.name] = kind_of(metric)
+        kinds |= {f"{metric.name}.{part}": kind_of(metric, part) for part in entries[metric.name].parts}
         if EPOCH_SD in entries[metric.name].parts:
             kinds[f"{metric.name}.{EPOCH_SD}"] = "corpus"
     if plan.composite:
         headline = _headline(plan)
-        kinds[COMPOSITE] = "mean" if headline is None else headline.kind_of()
+        kinds[COMPOSITE] = "mean" if headline is None else kind_of(headline)
     return kinds
 
 
@@ -319,6 +321,12 @@ def _composite_aggregate(plan: Plan) -> Aggregation:
 def _headline(plan: Plan) -> Metric | None:
     assert plan.task is not None
     return next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
+
+
+def _noted(whole: list[Estimate], metric: Metric, rows: Rows) -> Estimate:
+    """The estimate of a metric, which is also appended to a list."""
+    whole.append(estimate_of(metric, rows))
+    return whole[-1]
 
 
 def _part_estimate(metric: Metric, part: str, rows: Rows) -> Estimate:

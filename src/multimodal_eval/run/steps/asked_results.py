@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Column
 from multimodal_eval.analysis.human_labels import HumanLabels, column_of, labels_of
+from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import Entry, Figure, JudgingInfo, RunInfo
@@ -40,7 +41,7 @@ class AskedAdditions(Additions):
     def entry(self, entry: Entry, metric: Metric, column: Column, averaging: Averaging) -> Entry:
         """The entry with what epochs, and an early stop of generation or judging, add to a mean."""
         entry = with_decision(entry, metric.name, self.info)
-        if self.info.config.generation is None or not metric.averages:
+        if self.info.config.generation is None or not averages(metric):
             return entry
         values = np.where(column.scored, column.values, np.nan)
         return with_sequence(with_epochs(entry, values, averaging, self.info.config), metric.name, values, self.info)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval.core.errors import Problem
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, NotesReading, declared_options, registered_name, sample_problems
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
 from multimodal_eval.run.engine.base import Phase, refuse_crashed
@@ -40,12 +40,12 @@ def checked_part(folder: RunFolder, part: int, metrics: list[Metric]) -> Refused
     """Ask the metrics about every sample of a part."""
     samples = folder.read_samples(part, _fields(metrics))
     metrics = _without_repeats(metrics)
+    asked = {metric.name: sample_problems(metric) for metric in metrics}
     problems: list[Problem] = []
     total = 0
     for sample in samples:
         for metric in metrics:
-            message = metric.problem(sample)
-            if message is not None:
+            for message in filter(None, (problem(sample) for problem in asked[metric.name])):
                 total += 1
                 if len(problems) < MAX_KEPT:
                     problems.append(Problem(code=CODE, message=f"{metric.name}: {message}", id=sample.id))
@@ -56,9 +56,9 @@ def _without_repeats(metrics: Sequence[Metric]) -> list[Metric]:
     """One of the metrics that differ only in the rule: what a rule does with an answer refuses no sample."""
     by_key: dict[object, Metric] = {}
     for metric in metrics:
-        rules = {name for name, option in metric.declared_options.items() if option.rules is not None}
+        rules = {name for name, option in declared_options(metric).items() if option.rules is not None}
         options = sorted((name, repr(value)) for name, value in metric.options.items() if name not in rules)
-        by_key.setdefault((metric.variant_of or metric.name, tuple(options)), metric)
+        by_key.setdefault((registered_name(metric), tuple(options)), metric)
     return list(by_key.values())
 
 
@@ -70,7 +70,7 @@ def _fields(metrics: list[Metric]) -> set[str]:
 def reading_notes(metrics: Sequence[Metric], folder: RunFolder, parts: int) -> list[str]:
     """What the metrics say about how they read the samples of a run."""
     notes = []
-    for metric in _without_repeats(metrics):
+    for metric in _without_repeats([metric for metric in metrics if isinstance(metric, NotesReading)]):
         fields = _fields([metric])
         with blamed_on(metric.name, "describing how it read the samples"):
             notes.append(metric.reading_note(folder.read_batch(part, fields) for part in range(parts)))
@@ -107,7 +107,8 @@ class Check(Step):
     @property
     def _checking(self) -> list[Metric]:
         """The metrics that refuse some samples."""
-        return [each for each in self.run.plan.metrics if each.checks_samples and each.name not in self.run.reusable]
+        fresh = [metric for metric in self.run.plan.metrics if metric.name not in self.run.reusable]
+        return [metric for metric in fresh if sample_problems(metric)]
 
     def part(self, part: int) -> Refused:
         """Ask the metrics about every sample of a part."""
