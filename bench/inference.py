@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval._native import flipped_sums
+from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.evaluation.metrics.bleu import compute_bleu
 from multimodal_eval.stats.intervals import interval
@@ -74,7 +75,7 @@ def bleu(rng: np.random.Generator) -> Drawn:
         stats[:, 4 + order] = lengths - order
         stats[:, order] = rng.binomial(lengths - order, quality ** (order + 1))
     stats[:, 8], stats[:, 9] = lengths, lengths + rng.integers(-1, 3, SAMPLES)
-    return compute_bleu.aggregate(Rows(np.zeros(SAMPLES), stats)), None, None
+    return aggregate_of(compute_bleu)(Rows(np.zeros(SAMPLES), stats)), None, None
 
 
 def classes(rng: np.random.Generator) -> Drawn:

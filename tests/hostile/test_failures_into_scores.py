@@ -12,7 +12,7 @@ from multimodal_eval import Metric, Sample, Score, evaluate, register
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MetricError, described
 from multimodal_eval.core.metric import Bounds
-from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.interop.accumulator import compute
@@ -39,7 +39,7 @@ class Given(Metric):
         return self.scores if len(batch) == len(self.scores) else self.scores[: len(batch)]
 
     def aggregate(self, rows: Rows) -> Estimate:
-        return super().aggregate(rows) if self.estimate is None else self.estimate(rows)
+        return mean_estimate(rows) if self.estimate is None else self.estimate(rows)
 
 
 def _scored(scores: Any) -> list[Score]:

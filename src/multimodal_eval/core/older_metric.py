@@ -92,13 +92,8 @@ class OlderMetric(Metric):
         if self.part_bounds:
             self.bounds = BoundsWithParts(self.bounds, self.part_bounds)
         if self.fits:
-            self.corpus = Corpus(
-                self.fit,
-                partial(getattr, self, "corpus_groups"),
-                self.default_state,
-                self.state_type or Any,
-                self.corpus_key,
-            )
+            state = self.state_type or Any
+            self.corpus = Corpus(self.fit, self._groups, self.default_state, state, self.corpus_key)
         if type(self).aggregate_part is not OlderMetric.aggregate_part:
             self.aggregate = _OfParts(aggregate_of(self), self.aggregate_part)
         return {**(settled or {}), **self.settled_options()} or None
@@ -135,6 +130,9 @@ class OlderMetric(Metric):
     def corpus_groups(self) -> CorpusGroups | None:
         """How samples that must be fitted together are found."""
         return None
+
+    def _groups(self) -> CorpusGroups | None:
+        return self.corpus_groups
 
     @property
     def corpus_key(self) -> tuple[Any, ...]:

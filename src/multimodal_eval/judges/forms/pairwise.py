@@ -9,13 +9,14 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from types import MappingProxyType
 from typing import Literal
 
 from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.metric import Aggregate
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Mean, Rows, Score
@@ -52,7 +53,7 @@ class Pairwise(Compared):
     """A judge that prefers one of two answers, or neither."""
 
     version = "1"
-    part_aggregates = MappingProxyType(
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType(
         {**dict.fromkeys(("win", "tie", "loss", "flip", "first"), _SHARE), LENGTH_CONTROLLED: _length_controlled}
     )
 

@@ -70,7 +70,9 @@ def _fields(metrics: list[Metric]) -> set[str]:
 def reading_notes(metrics: Sequence[Metric], folder: RunFolder, parts: int) -> list[str]:
     """What the metrics say about how they read the samples of a run."""
     notes = []
-    for metric in _without_repeats([metric for metric in metrics if isinstance(metric, NotesReading)]):
+    for metric in _without_repeats(metrics):
+        if not isinstance(metric, NotesReading):
+            continue
         fields = _fields([metric])
         with blamed_on(metric.name, "describing how it read the samples"):
             notes.append(metric.reading_note(folder.read_batch(part, fields) for part in range(parts)))
