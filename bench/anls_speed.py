@@ -56,7 +56,7 @@ def ours(cases: list[tuple[str, list[str]]]) -> tuple[float, float]:
 
     from multimodal_eval import Sample
     from multimodal_eval.core.batch import Batch
-    from multimodal_eval.evaluation.metrics.anls import score_anls
+    from multimodal_eval.evaluation.metrics.anls import compute_anls
 
     columns = {
         "generated_answer": pa.array([answer for answer, _ in cases]),
@@ -65,7 +65,7 @@ def ours(cases: list[tuple[str, list[str]]]) -> tuple[float, float]:
     empty: list[Sample] = []
     batch = Batch(len(cases), columns, lambda _: empty)
     start = time.process_time()
-    scores = score_anls(batch, rule="lmms-eval@0.7.3/anls")
+    scores = compute_anls.function(batch, rule="lmms-eval@0.7.3/anls")
     return time.process_time() - start, float(scores.values.sum())
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from multimodal_eval import evaluate
 from multimodal_eval.cli import meta as command
-from multimodal_eval.evaluation.metrics.cider_d import cider_d
+from multimodal_eval.evaluation.metrics.cider import cider_d
 from multimodal_eval.stats.correlation import COEFFICIENTS
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from tests.cli.command_line import mmeval

@@ -16,10 +16,16 @@ from multimodal_eval.core.registry import registered
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.metrics import cider
 
+FAMILIES = {
+    "cider": ["cider", "cider_d", "cider_r"],
+    "error_rates": ["cer", "mer", "wer", "wil"],
+    "rouge": ["rouge_1", "rouge_2", "rouge_lsum"],
+}
 FILES = sorted(
-    path.stem
+    name
     for path in (Path(multimodal_eval.__file__).parent / "evaluation" / "metrics").glob("*.py")
     if path.stem != "__init__"
+    for name in FAMILIES.get(path.stem, [path.stem])
 )
 
 

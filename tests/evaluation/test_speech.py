@@ -16,10 +16,7 @@ from multimodal_eval import Sample, evaluate, rule
 from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.evaluation.metrics.cer import cer
-from multimodal_eval.evaluation.metrics.mer import mer
-from multimodal_eval.evaluation.metrics.wer import score_wer, wer
-from multimodal_eval.evaluation.metrics.wil import wil
+from multimodal_eval.evaluation.metrics.error_rates import cer, compute_wer, mer, wer, wil
 from multimodal_eval.evaluation.speech import AlignedChunk, EditKind, SpeechEdits, Unit, align, chunks_of_alignment
 from tests.registry_state import restored_registries
 
@@ -151,7 +148,7 @@ def test_parts_and_details_of_a_run() -> None:
     assert {name: part["value"] for name, part in parts.items()} == pytest.approx(
         {"hits": 5 / 6, "substitutions": 1 / 6, "deletions": 0, "insertions": 2 / 6}
     )
-    scores = score_wer(samples)
+    scores = compute_wer.function(samples)
     assert [score.details for score in scores] == [{"alignment": "1H 1S 2H"}, {"alignment": "1H 2I"}, None]
     assert [score.stats for score in scores] == [(3, 1, 0, 0), (1, 0, 0, 2), (1, 0, 0, 0)]
     assert scores[0].parts == {"hits": 0.75, "substitutions": 0.25, "deletions": 0, "insertions": 0}
@@ -198,7 +195,7 @@ def test_the_reference_with_the_lowest_value_counts() -> None:
         Sample(id="2", generated_answer="x", references=["x y"], expected_answer="x"),
         Sample(id="3", generated_answer="x", references=["y", "z"]),
     ]
-    scores = score_wer(samples)
+    scores = compute_wer.function(samples)
     assert scores.values.tolist() == [2 / 5, 0, 1]
     assert [score.details for score in scores] == [
         {"alignment": "3H 2D", "reference": 2},
@@ -213,7 +210,7 @@ def test_an_empty_reference_after_normalisation_counts_insertions() -> None:
         Sample(id="2", generated_answer="uh", references=["[noise]"]),
         Sample(id="3", generated_answer="hello there", references=["hello there"]),
     ]
-    scores = score_wer(samples, rule=ENGLISH)
+    scores = compute_wer.function(samples, rule=ENGLISH)
     assert scores.values.tolist() == [2, 0, 0]
     # 2 insertions per 2 words of all references.
     assert evaluate(samples, metrics=["wer"], options={"wer": {"rule": ENGLISH}})["wer"]["value"] == 1
@@ -282,8 +279,8 @@ def test_arrow_columns_give_the_same_scores() -> None:
     ]
     batch = Batch(len(samples), columns, lambda _: samples)
     for name in ("jiwer@4", ENGLISH):
-        assert score_wer(batch, rule=name) == score_wer(samples, rule=name)
-        assert score_wer(batch[1:], rule=name) == score_wer(samples[1:], rule=name)
+        assert compute_wer.function(batch, rule=name) == compute_wer.function(samples, rule=name)
+        assert compute_wer.function(batch[1:], rule=name) == compute_wer.function(samples[1:], rule=name)
 
 
 def assert_like_jiwer(reference: str, transcript: str) -> None:

@@ -31,11 +31,11 @@ HEADLINES = ("composite_score", "score", "value")
 
 
 class FunctionMetric(Metric):
-    """A metric built from a function of one sample. Its options are the function's keyword arguments."""
+    """A metric built from a function of one sample, or of many. Its options are the function's keyword arguments."""
 
     def __init__(
         self,
-        function: Callable[..., Result],
+        function: Callable[..., Any],
         name: str,
         *,
         needs: Sequence[str] = (),
@@ -50,14 +50,16 @@ class FunctionMetric(Metric):
         corpus: Callable[..., Any] | None = None,
         corpus_groups: Callable[..., CorpusGroups | None] | None = None,
         default_corpus: Callable[..., Any] | None = None,
-        batch: Callable[..., Sequence[Score]] | None = None,
+        batch: Callable[..., Sequence[Score]] | bool | None = None,
         aggregate: Aggregate | None = None,
         part_aggregates: Mapping[str, Aggregate] | None = None,
     ) -> None:
-        self.function, self.name, self.headline, self._batch = function, name, headline, batch
+        self.function, self.name, self.headline = function, name, headline
+        self._batch = batch if callable(batch) else function if batch else None
+        self._takes_many = batch is True
         self.needs, self.direction = described_needs(needs, blank, problem), direction
         self.bounds = BoundsWithParts(bounds, part_bounds) if part_bounds else bounds
-        self.placement = placement or ("process" if batch is None else "thread")
+        self.placement = placement or ("thread" if self._batch else "process")
         self._has_version, self.version = version is not None, version or "1"
         self.__doc__, self.__name__ = function.__doc__, getattr(function, "__name__", name)
         self.__module__, self.__qualname__ = function.__module__, getattr(function, "__qualname__", name)
@@ -80,7 +82,8 @@ class FunctionMetric(Metric):
             return 0.0
         if self.corpus is not None and extra.get("corpus") is None:
             extra["corpus"] = self._lone_state
-        result = self.function(sample, **{**self.options, **extra})
+        options = {**self.options, **extra}
+        result = self.function([sample], **options)[0] if self._takes_many else self.function(sample, **options)
         if isinstance(result, Score):
             return 0.0 if result.value is None else result.value
         return result  # type: ignore[return-value]

@@ -1,6 +1,7 @@
 """The metrics by name: a dict that imports the module of a built-in metric on first access.
 
-Each file in `evaluation/metrics` is a metric and has its name, so all names are known without an import.
+Each file in `evaluation/metrics` is a metric and has its name, or a family of metrics that differ by a parameter, so
+all names are known without an import.
 """
 
 from __future__ import annotations
@@ -19,13 +20,19 @@ Entry: TypeAlias = Callable[..., Any]  # a Metric, or a plain function of a samp
 
 BUILT_IN = "multimodal_eval.evaluation.metrics"
 _FOLDER = Path(__file__).parents[1] / "evaluation" / "metrics"
+_FAMILIES = {
+    "cider": ("cider", "cider_d", "cider_r"),
+    "error_rates": ("wer", "cer", "mer", "wil"),
+    "rouge": ("rouge_1", "rouge_2", "rouge_lsum"),
+}
+_FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
 
 
 class _NotImported:
     """Placeholder for a built-in metric whose module is not imported yet."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.__module__, self.__qualname__ = name, _module(name), f"compute_{name}"
+        self.name, self.__module__, self.__qualname__ = name, module_of(name), f"compute_{name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.imported()(*arguments, **options)
@@ -47,7 +54,8 @@ class MetricTable(dict[str, Entry]):
     @classmethod
     def of_built_in_metrics(cls) -> MetricTable:
         """The metrics of the package."""
-        names = sorted(file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
+        modules = (file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
+        names = sorted(name for module in modules for name in _FAMILIES.get(module, (module,)))
         return cls({name: _NotImported(name) for name in names})
 
     def __getitem__(self, name: str) -> Entry:
@@ -114,7 +122,7 @@ class MetricTable(dict[str, Entry]):
         A built-in metric that was replaced or removed stays so when its module is imported.
         """
         old = super().get(name)
-        is_built_in = origin(metric)[0] == _module(name)
+        is_built_in = origin(metric)[0] == module_of(name)
         is_same = old is not None and origin(old) == origin(metric)
         if is_same or (isinstance(old, _NotImported) if is_built_in else old is None):
             self[name] = metric
@@ -124,9 +132,9 @@ class MetricTable(dict[str, Entry]):
             )
 
 
-def _module(name: str) -> str:
+def module_of(name: str) -> str:
     """The module of a built-in metric."""
-    return f"{BUILT_IN}.{name}"
+    return f"{BUILT_IN}.{_FAMILY_OF.get(name, name)}"
 
 
 def origin(entry: Entry) -> tuple[str, str]:

@@ -102,7 +102,10 @@ class Option:
         return isinstance(value, str | int | float) and type(value) is type(self.default) and value == self.default
 
     def _takes(self, value: Any) -> bool:
-        return value in self.choices if self.choices else _fits(value, self.type)
+        if not self.choices:
+            return _fits(value, self.type)
+        # True equals 1, but is not one of 1, 2, 3.
+        return any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in self.choices)
 
 
 class Options(Mapping[str, Option]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.corpus import CorpusGroups
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError
 from multimodal_eval.core.function_metric import FunctionMetric
-from multimodal_eval.core.metric import Bounds, Direction, Metric, Placement, Result, check_name
+from multimodal_eval.core.metric import Bounds, Direction, Metric, Placement, check_name
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.metric_table import MetricTable, origin
 from multimodal_eval.core.score import Estimate, Rows, Score
@@ -50,19 +50,19 @@ def metric(
     corpus: Callable[..., Any] | None = None,
     corpus_groups: Callable[..., CorpusGroups | None] | None = None,
     default_corpus: Callable[..., Any] | None = None,
-    batch: Callable[..., Sequence[Score]] | None = None,
+    batch: Callable[..., Sequence[Score]] | bool | None = None,
     aggregate: Callable[[Rows], Estimate] | None = None,
     part_aggregates: Mapping[str, Callable[[Rows], Estimate]] | None = None,
     part_bounds: Mapping[str, Bounds] | None = None,
     problem: Callable[..., str | None] | None = None,
-) -> Callable[[Callable[..., Result]], FunctionMetric]:
+) -> Callable[[Callable[..., Any]], FunctionMetric]:
     """Turn a function `f(sample, *, option=…) -> float | dict` into a registered metric.
 
     `needs` names the sample fields without which a sample is unscored; `bounds` are checked on every
     value; `blank` is the value of a blank answer; `headline` the value's key in a dict-valued result.
     `corpus(samples)` returns an additive state that the function gets as `corpus=`; `default_corpus()` is
     the state for a single sample; `corpus_groups()` finds the samples that must be in one call of `corpus`.
-    `batch(samples, …)` scores many samples in one call if that is faster.
+    `batch(samples, …)` scores many samples in one call if that is faster; with `batch=True`, the function itself does.
     `placement` is "process" for Python code, or "thread" for fast code and for compiled code that releases the GIL.
     The default is "thread" if there is a `batch`, else "process".
     `problem(sample, …)` says why a sample cannot be scored, so that the input is refused with its line, or None.
@@ -70,7 +70,7 @@ def metric(
     end. Without a `version`, the signature contains a digest of the function's source.
     """
 
-    def build(function: Callable[..., Result]) -> FunctionMetric:
+    def build(function: Callable[..., Any]) -> FunctionMetric:
         built = FunctionMetric(
             function,
             name,

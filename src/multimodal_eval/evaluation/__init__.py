@@ -1,7 +1,7 @@
 """Metrics, tasks and composites.
 
-Metrics are in `evaluation.metrics`. Their published import paths omit that level: `multimodal_eval.evaluation.cider` is
-the module `multimodal_eval.evaluation.metrics.cider`.
+Metrics are in `evaluation.metrics`. Their published import paths omit that level: `multimodal_eval.evaluation.cider_d`
+is the module with the metric `cider_d`, and so is `multimodal_eval.evaluation.metrics.cider_d`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,26 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from multimodal_eval.core.metric_table import BUILT_IN, module_of
+
 _METRICS = Path(__file__).with_name("metrics")
 
 
 class _PublishedPaths(MetaPathFinder, Loader):
-    """Finds `evaluation.NAME` in `evaluation.metrics.NAME`: one module under two names, never loaded twice."""
+    """Finds the module of a metric as `evaluation.NAME` and `evaluation.metrics.NAME`; it is never loaded twice."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         package, _, name = fullname.rpartition(".")
-        is_metric = package == __name__ and (_METRICS / f"{name}.py").is_file()
+        if package not in (__name__, BUILT_IN):
+            return None
+        module = module_of(name)
+        is_metric = module != fullname and (_METRICS / f"{module.rpartition('.')[2]}.py").is_file()
         return ModuleSpec(fullname, self) if is_metric else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = import_module(f"{__name__}.metrics.{spec.name.rpartition('.')[2]}")
+        module = import_module(module_of(spec.name.rpartition(".")[2]))
         spec.loader_state = module.__spec__
         return module
 

@@ -18,7 +18,6 @@ from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.text.captions import require_references
 from multimodal_eval.text.transcripts import transcripts, transcripts_of
 
 if TYPE_CHECKING:
@@ -118,13 +117,6 @@ def information_lost(counts: Vector) -> Vector:
     preserved[(reference == 0) & (transcript == 0)] = 1
     lost: Vector = 1 - preserved
     return lost
-
-
-def value_of(candidate: str, references: Sequence[str], metric: str, rule: str, rate: Rate, unit: Unit) -> float:
-    """The value of one transcript: that of the reference with the lowest."""
-    require_references(metric, references)
-    edits = transcripts([candidate], [references], rule).edits(unit == "characters")
-    return float(rate(edits.counts()).min())
 
 
 def score_batch(

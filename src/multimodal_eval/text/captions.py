@@ -7,9 +7,12 @@ from typing import Annotated, Any, Literal
 
 from multimodal_eval._native import Captions
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.options import QUIET
+from multimodal_eval.core.corpus import default_state
+from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.metric import Metric, configured
+from multimodal_eval.core.options import QUIET, OptionValues
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014, from_file
 from multimodal_eval.text.image_keys import ImageGroups, check_image_key, has_other_references, image_keys
 from multimodal_eval.text.tokenizers import check_tokenizer
@@ -50,10 +53,20 @@ def require_references(metric: str, references: Sequence[str]) -> None:
         raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")
 
 
-def one_caption(metric: str, candidate: str, references: Sequence[str], tokenizer: str) -> Captions:
-    """One caption with its references, for metric functions that take strings."""
-    require_references(metric, references)
-    return Captions([candidate], [list(references)], check_tokenizer(tokenizer), with_ngrams=False)
+def score_of_texts(
+    metric: Metric,
+    candidate: str,
+    references: Sequence[str],
+    options: OptionValues,
+    corpus: DocumentFrequencies | None = None,
+) -> Score:
+    """The score of one text against its references, by a metric with these options."""
+    require_references(metric.name, references)
+    if not isinstance(candidate, str):
+        raise ConfigError(f"{metric.name} needs a text. Got {shorten(candidate)} instead.")
+    chosen = configured(metric, options)
+    state = default_state(chosen) if corpus is None else corpus
+    return chosen.open(state).score([Sample("", generated_answer=candidate, references=list(references))])[0]
 
 
 def document_frequencies(
@@ -81,18 +94,6 @@ def document_frequencies(
 def image_groups(df: str = "corpus", image_key: str | None = None) -> ImageGroups | None:
     """How the samples of one image are brought together; None if the table is not counted from the run."""
     return ImageGroups(image_key) if df == "corpus" else None
-
-
-def corpus_or_coco(corpus: DocumentFrequencies | None, tokenizer: str) -> DocumentFrequencies:
-    """The table for one caption: the given one, or that of COCO val2014."""
-    return (coco_val2014() if corpus is None else corpus).fit_for(tokenizer)
-
-
-def check_n(metric: str, n: int) -> int:
-    """The number of n-gram orders, if it is 1 to 4."""
-    if isinstance(n, bool) or n not in (1, 2, 3, 4):
-        raise ConfigError(f"the option `n` of {metric} must be 1, 2, 3 or 4. Got {n!r} instead.")
-    return n
 
 
 def named_frequencies(df: str = "coco-val2014", tokenizer: str = "ptb") -> DocumentFrequencies:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.metric import configured, signature_of
-from multimodal_eval.evaluation.metrics.cider import cider, compute_cider
-from multimodal_eval.evaluation.metrics.cider_d import cider_d
+from multimodal_eval.evaluation.metrics.cider import cider, cider_d, compute_cider
 from multimodal_eval.text.captions import document_frequencies
 from multimodal_eval.text.document_frequencies import DocumentFrequencies, coco_val2014
 from multimodal_eval.text.tokenizers import get_tokenizer
@@ -95,7 +94,7 @@ def test_shorter_ngrams_by_hand():
 @pytest.mark.parametrize("n", [0, 5, 2.5, True, "2"])
 def test_other_numbers_of_orders_are_refused(n):
     for score in (cider, cider_d):
-        with pytest.raises(ConfigError, match=r"`n` of cider.* must be 1, 2, 3 or 4"):
+        with pytest.raises(ConfigError, match=r"`n` of cider.* must be one of 1, 2, 3, 4"):
             score("a", ["a"], CORPUS, n=n)
 
 

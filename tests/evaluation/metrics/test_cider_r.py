@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval._native import Captions
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.evaluation.metrics.cider_d import cider_d
-from multimodal_eval.evaluation.metrics.cider_r import cider_r
+from multimodal_eval.evaluation.metrics.cider import cider_d, cider_r
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.tokenizers import tokenize
 from tests.reference.naive_cider_r import cider_r as naive_cider_r
@@ -95,7 +94,7 @@ def test_a_run_uses_its_own_frequencies():
     run = evaluate(samples, metrics=["cider_r", "cider_d"])
     assert run["cider_r"]["signature"].startswith("cider_r|v:1|tokenizer:ptb|df:corpus")
     assert run["cider_r"]["value"] == pytest.approx(run["cider_d"]["value"])  # no penalty applies
-    with pytest.raises(ConfigError, match="the option `n` of cider_r must be 1, 2, 3 or 4"):
+    with pytest.raises(ConfigError, match="the option `n` of cider_r must be one of 1, 2, 3, 4"):
         cider_r("a", ["a"], n=5)
 
 

@@ -10,9 +10,7 @@ from multimodal_eval import Sample, evaluate
 from multimodal_eval._native import RougeTexts
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import configured
-from multimodal_eval.evaluation.metrics.rouge_1 import rouge_1
-from multimodal_eval.evaluation.metrics.rouge_2 import rouge_2
-from multimodal_eval.evaluation.metrics.rouge_lsum import compute_rouge_lsum, rouge_lsum
+from multimodal_eval.evaluation.metrics.rouge import compute_rouge_lsum, rouge_1, rouge_2, rouge_lsum
 from tests.reference.naive_rouge import rouge_lsum as naive_lsum
 from tests.reference.naive_rouge import rouge_n as naive_n
 

@@ -43,8 +43,9 @@ def _best(similarity: AnlsRule, candidate: str, references: Sequence[str]) -> fl
     return max(float(similarity(candidate, reference)) for reference in references)
 
 
-def score_anls(samples: Sequence[Sample], *, rule: str = "anls@2019") -> Scores:
-    """ANLS of many samples."""
+@metric("anls", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=True)
+def compute_anls(samples: Sequence[Sample], *, rule: AnlsRuleName = "anls@2019") -> Scores:
+    """Edit similarity to the nearest reference, 0 below one half."""
     import numpy as np
 
     named = find_rule("anls", rule)
@@ -70,9 +71,3 @@ def _of_columns(samples: Sequence[Sample], similarity: EditSimilarity) -> NDArra
         sample = samples[row]
         scores[row] = _best(similarity, sample.generated_answer or "", sample.reference_texts)
     return scores
-
-
-@metric("anls", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_anls)
-def compute_anls(sample: Sample, *, rule: AnlsRuleName = "anls@2019") -> float:
-    """Edit similarity to the nearest reference, 0 below one half."""
-    return anls(sample.generated_answer or "", sample.reference_texts, rule=rule)

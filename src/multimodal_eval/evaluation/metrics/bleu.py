@@ -22,7 +22,7 @@ from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.text.captions import captions_of, one_caption
+from multimodal_eval.text.captions import captions_of, score_of_texts
 from multimodal_eval.text.tokenizers import TokenizerName
 
 if TYPE_CHECKING:
@@ -35,13 +35,6 @@ __all__ = ["bleu", "compute_bleu", "corpus_bleu"]
 
 _TINY, _SMALL = 1e-15, 1e-9
 _PARTS = ("bleu_1", "bleu_2", "bleu_3")
-
-
-def bleu(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> tuple[float, float, float, float]:
-    """BLEU-1 to BLEU-4 of one caption against its references."""
-    scores, _ = one_caption("bleu", candidate, references, tokenizer).bleu()
-    bleu_1, bleu_2, bleu_3, bleu_4 = scores[0].tolist()
-    return bleu_1, bleu_2, bleu_3, bleu_4
 
 
 def corpus_bleu(sums: Vector, order: int = 4) -> float:
@@ -79,23 +72,25 @@ def _aggregate(order: int, rows: Rows) -> Estimate:
     return function_of_sums(rows, partial(corpus_bleu, order=order), partial(_gradient, order=order))
 
 
-def score_bleu(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> Scores:
-    """BLEU of many samples, with the statistics for the corpus score."""
-    scores, stats = captions_of(samples, tokenizer).bleu()
-    parts = {part: scores[:, order].copy() for order, part in enumerate(_PARTS)}
-    return Scores.of_values(scores[:, 3].copy(), parts, stats)
-
-
 @metric(
     "bleu",
     version="1",
     needs=("generated_answer", "references"),
     bounds=(0, 1),
-    batch=score_bleu,
+    batch=True,
     aggregate=partial(_aggregate, 4),
     part_aggregates={part: partial(_aggregate, order) for order, part in enumerate(_PARTS, 1)},
     part_bounds=dict.fromkeys(_PARTS, (0, 1)),
 )
-def compute_bleu(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
+def compute_bleu(samples: Sequence[Sample], *, tokenizer: TokenizerName = "ptb") -> Scores:
     """Precision of n-grams of 1 to 4 words with a brevity penalty, as coco-caption computes it. Parts: BLEU-1 to 3."""
-    return bleu(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)[3]
+    scores, stats = captions_of(samples, tokenizer).bleu()
+    parts = {part: scores[:, order].copy() for order, part in enumerate(_PARTS)}
+    return Scores.of_values(scores[:, 3].copy(), parts, stats)
+
+
+def bleu(candidate: str, references: Sequence[str], **options: str) -> tuple[float, float, float, float]:
+    """BLEU-1 to BLEU-4 of one caption against its references. The options are those of the metric."""
+    score = score_of_texts(compute_bleu, candidate, references, options)
+    bleu_1, bleu_2, bleu_3 = ((score.parts or {})[part] for part in _PARTS)
+    return bleu_1, bleu_2, bleu_3, float(score.value or 0)

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["compute_chair_i"]
 
 
-def score_chair_i(samples: Sequence[Sample]) -> list[Score]:
-    """CHAIR_i of many samples, with the two counts for the corpus score."""
-    return [_score(sample) for sample in samples]
-
-
 def _score(sample: Sample) -> Score:
     if is_blank(sample):  # an empty answer is not rewarded: it counts as one hallucinated mention
         return Score(1.0, stats=(1.0, 1.0))
@@ -73,12 +68,12 @@ def _aggregate(rows: Rows) -> Estimate:
     bounds=(0, 1),
     direction="lower",
     placement="process",
-    batch=score_chair_i,
+    batch=True,
     aggregate=_aggregate,
 )
-def compute_chair_i(sample: Sample) -> float:
+def compute_chair_i(samples: Sequence[Sample]) -> list[Score]:
     """The share of mentioned COCO objects that are not in the image.
 
-    Called directly, it returns 0.0 for an answer that mentions none.
+    Called with one sample, it returns 0.0 for an answer that mentions none.
     """
-    return _score(sample).value or 0.0
+    return [_score(sample) for sample in samples]

@@ -22,11 +22,6 @@ from multimodal_eval.text.pos import LANGUAGES
 __all__ = ["compute_chair_s"]
 
 
-def score_chair_s(samples: Sequence[Sample]) -> list[Score]:
-    """CHAIR_s of many samples."""
-    return [_score(sample) for sample in samples]
-
-
 def _score(sample: Sample) -> Score:
     if is_blank(sample):  # an empty answer is not rewarded
         return Score(1.0)
@@ -42,8 +37,8 @@ def _score(sample: Sample) -> Score:
     bounds=(0, 1),
     direction="lower",
     placement="process",
-    batch=score_chair_s,
+    batch=True,
 )
-def compute_chair_s(sample: Sample) -> float:
+def compute_chair_s(samples: Sequence[Sample]) -> list[Score]:
     """Whether the answer mentions a COCO object that is not in the image: 1.0 if so, else 0.0."""
-    return _score(sample).value or 0.0
+    return [_score(sample) for sample in samples]

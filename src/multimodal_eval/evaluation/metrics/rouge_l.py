@@ -17,23 +17,18 @@ from collections.abc import Sequence
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.text.captions import captions_of, one_caption
+from multimodal_eval.text.captions import captions_of, score_of_texts
 from multimodal_eval.text.tokenizers import TokenizerName
 
 __all__ = ["compute_rouge_l", "rouge_l"]
 
 
-def rouge_l(candidate: str, references: Sequence[str], *, tokenizer: str = "ptb") -> float:
-    """ROUGE-L of one caption against its references."""
-    return float(one_caption("rouge_l", candidate, references, tokenizer).rouge_l()[0])
-
-
-def score_rouge_l(samples: Sequence[Sample], *, tokenizer: str = "ptb") -> Scores:
-    """ROUGE-L of many samples."""
+@metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=True)
+def compute_rouge_l(samples: Sequence[Sample], *, tokenizer: TokenizerName = "ptb") -> Scores:
+    """F-score of the longest common subsequence of words, with the best precision and recall over the references."""
     return Scores.of_values(captions_of(samples, tokenizer).rouge_l())
 
 
-@metric("rouge_l", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=score_rouge_l)
-def compute_rouge_l(sample: Sample, *, tokenizer: TokenizerName = "ptb") -> float:
-    """F-score of the longest common subsequence of words, with the best precision and recall over the references."""
-    return rouge_l(sample.generated_answer or "", sample.reference_texts, tokenizer=tokenizer)
+def rouge_l(candidate: str, references: Sequence[str], **options: str) -> float:
+    """ROUGE-L of one caption against its references. The options are those of the metric."""
+    return float(score_of_texts(compute_rouge_l, candidate, references, options).value or 0)

@@ -76,14 +76,6 @@ def human_answers_of(sample: Sample) -> list[str]:
     return list(sample.references or sample.reference_texts[:1])
 
 
-def score_vqa_accuracy(
-    samples: Sequence[Sample], *, rule: str = DEFAULT_RULE, normalise: str | None = None
-) -> list[Score]:
-    """VQA accuracy of many samples, with the share of people who gave the same answer."""
-    compared = _rule(rule, normalise)
-    return [_score(sample.generated_answer or "", human_answers_of(sample), compared) for sample in samples]
-
-
 def _score(candidate: str, human_answers: list[str], compared: VqaRule) -> Score:
     value, matches = _accuracy(candidate, human_answers, compared)
     warning = FEW_ANSWERS if 1 < len(human_answers) <= ENOUGH else None
@@ -96,8 +88,11 @@ def _score(candidate: str, human_answers: list[str], compared: VqaRule) -> Score
     needs=("generated_answer", "references"),
     bounds=(0, 1),
     part_bounds={"agreement": (0, 1)},
-    batch=score_vqa_accuracy,
+    batch=True,
 )
-def compute_vqa_accuracy(sample: Sample, *, rule: RuleName = DEFAULT_RULE, normalise: OlderName = None) -> float:
+def compute_vqa_accuracy(
+    samples: Sequence[Sample], *, rule: RuleName = DEFAULT_RULE, normalise: OlderName = None
+) -> list[Score]:
     """VQA v2's accuracy: people with the same answer, divided by 3 and at most 1, averaged over leaving one out."""
-    return vqa_accuracy(sample.generated_answer or "", human_answers_of(sample), rule=rule, normalise=normalise)
+    compared = _rule(rule, normalise)
+    return [_score(sample.generated_answer or "", human_answers_of(sample), compared) for sample in samples]
