@@ -193,7 +193,7 @@ def test_a_run_of_an_earlier_version_keeps_its_patterns(tmp_path):
     assert load_run(run.path)["rouge_l"]["n_scored"] == 3
     again = rescore(load_run(run.path), {"by": ["id"]})
     assert again["rouge_l"] == run["rouge_l"]
-    write_json(run.path / "run.json", {**info, "state": "scoring"})
+    write_json(run.path / "run.json", {**info, "state": "scoring", "finished": None})
     next((run.path / "scores").iterdir()).unlink()
     assert resume(run.path)["rouge_l"] == run["rouge_l"]
     assert RunFolder(run.path).read_info().config.patterns == expanded([FIRST])

@@ -268,17 +268,17 @@ def test_files_in_options_are_not_read_without_consent(sent, home, tmp_path, opt
     edited(sent, lambda info: info["config"].update(options=options))
     with pytest.raises(RunFolderError, match=r"names a file to read: .*home \(the option `tokenizer` of rouge_l\)"):
         rescore(sent, {"metrics": ["rouge_l"]})
-    edited(sent, lambda info: info.update(state="scoring"))
+    edited(sent, lambda info: info.update(state="scoring", finished=None))
     with pytest.raises(RunFolderError, match="--media-root"):
         resume(sent)
 
 
 def test_the_input_of_a_foreign_run_is_not_read(sent, home):
     source = {"data": str(home / "passwords.txt"), "predictions": None}
-    edited(sent, lambda info: info.update(state="reading", source=source))
+    edited(sent, lambda info: info.update(state="reading", finished=None, parts=[], signatures={}, source=source))
     with pytest.raises(RunFolderError, match=r"passwords\.txt \(its data\)"):
         resume(sent)
-    edited(sent, lambda info: info.update(state="scoring", rescored_from="s3://bucket/run"))
+    edited(sent, lambda info: info.update(state="scoring", finished=None, rescored_from="s3://bucket/run"))
     with pytest.raises(RunFolderError, match=r"s3://bucket/run .*Start a new run"):
         resume(sent)
 

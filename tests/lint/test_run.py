@@ -101,7 +101,7 @@ def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
     monkeypatch.undo()
     before = (tmp_path / "run" / "lint.json").read_bytes()
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    write_json(tmp_path / "run" / "run.json", info | {"state": "scoring"})
+    write_json(tmp_path / "run" / "run.json", info | {"state": "scoring", "finished": None})
     (tmp_path / "run" / "lint.json").unlink()
     (tmp_path / "run" / "scores" / "part-00003.parquet").unlink()
     assert resume(run.path).path == run.path

@@ -113,7 +113,7 @@ def test_a_resumed_run_finds_its_images_from_any_folder(folder, monkeypatch, tmp
     shutil.rmtree(tmp_path / "run" / "scores")
     (tmp_path / "run" / "results.json").unlink()
     opened = RunFolder(tmp_path / "run")
-    opened.write_info(msgspec.structs.replace(opened.read_info(), state="scoring"))
+    opened.write_info(msgspec.structs.replace(opened.read_info(), state="scoring", finished=None))
     monkeypatch.chdir("/")
     assert values(resume(tmp_path / "run")) == before == [10.0, None, None, None, 30.0]
 

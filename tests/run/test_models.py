@@ -22,7 +22,7 @@ ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.ref
 def interrupted(run):
     """Reset the run to its state before its only part was scored."""
     folder = RunFolder(run.path)
-    info = msgspec.structs.replace(folder.read_info(), state="scoring")
+    info = msgspec.structs.replace(folder.read_info(), state="scoring", finished=None)
     folder.write_info(info)
     shutil.rmtree(run.path / "scores")
     (run.path / "scores").mkdir()

@@ -111,7 +111,7 @@ def test_rescoring_reuses_stored_scores(data, tmp_path, base, names):
     assert again["rouge_l"] == evaluate(data, metrics=["rouge_l"])["rouge_l"]
     assert again.info.rescored_from == str(old)
     info = again.folder.read_info()
-    again.folder.write_info(msgspec.structs.replace(info, state="reading"))
+    again.folder.write_info(msgspec.structs.replace(info, state="reading", finished=None, signatures={}))
     for name in ("results.json", "scores"):
         again.folder.storage.remove(name)
     assert resume(new).results == again.results

@@ -69,7 +69,7 @@ def test_an_interrupted_rescore_resumes_with_the_stored_samples(tmp_path):
     whole = rescore(first, {"by": ["id"]}, output=tmp_path / "whole")
     rescore(first, {"by": ["id"]}, output=tmp_path / "broken")
     info = json.loads((tmp_path / "broken" / "run.json").read_text())
-    write_json(tmp_path / "broken" / "run.json", {**info, "state": "reading"})
+    write_json(tmp_path / "broken" / "run.json", {**info, "state": "reading", "finished": None, "signatures": {}})
     (tmp_path / "broken" / "results.json").unlink()
     (tmp_path / "broken" / "scores" / "part-00000.parquet").unlink()
     data.unlink()

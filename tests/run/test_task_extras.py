@@ -40,7 +40,7 @@ def test_a_run_without_references_leaves_them_out(tmp_path):
     info = json.loads((run.path / "run.json").read_text())
     for part in (run.path / "scores").iterdir():
         part.unlink()
-    write_json(run.path / "run.json", {**info, "state": "scoring"})
+    write_json(run.path / "run.json", {**info, "state": "scoring", "finished": None})
     assert resume(run.path).results == run.results
     assert not {*EXTRAS} & {*rescore(load_run(run.path), {"by": ["id"]}).metrics}
 
@@ -61,7 +61,7 @@ def test_an_interrupted_run_of_an_earlier_version_resumes_without_them(tmp_path)
     info["means"] = [name for name in info["means"] if name not in EXTRAS]
     for part in (run.path / "scores").iterdir():
         part.unlink()
-    write_json(run.path / "run.json", {**info, "state": "scoring"})
+    write_json(run.path / "run.json", {**info, "state": "scoring", "finished": None})
     assert not {*EXTRAS} & {*resume(run.path).metrics}
 
 

@@ -179,7 +179,7 @@ def test_a_run_that_was_interrupted_while_reading_finds_the_questions_again(file
     run = evaluate(files[0], files[2], questions="q.json", output=tmp_path / "run")
     info = json.loads((run.path / "run.json").read_text())
     assert info["config"]["questions"] == str(questions)
-    write_json(run.path / "run.json", {**info, "state": "reading"})
+    write_json(run.path / "run.json", {**info, "state": "reading", "finished": None, "parts": [], "signatures": {}})
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     again = resume(run.path)
