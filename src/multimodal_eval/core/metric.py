@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard, TypeVar
 
 from multimodal_eval.core.corpus import Corpus, default_state, taken
 from multimodal_eval.core.corpus import LargeState as LargeState  # its documented path
@@ -188,7 +188,6 @@ class StoredMean(Metric):
         self.name, self.bounds = name, bounds
 
 
-@runtime_checkable
 class InfersBounds(Protocol):
     """A metric whose range is not a setting, but is concluded from the values of a run."""
 
@@ -197,7 +196,6 @@ class InfersBounds(Protocol):
         ...
 
 
-@runtime_checkable
 class NotesReading(Protocol):
     """A metric that says how it read the samples of a run."""
 
@@ -207,6 +205,16 @@ class NotesReading(Protocol):
         The samples have only their ids and the fields that the metric needs.
         """
         ...
+
+
+def infers_bounds(metric: Metric) -> TypeGuard[InfersBounds]:
+    """Whether the metric's range is known only after scoring."""
+    return hasattr(type(metric), "seen_bounds")
+
+
+def notes_reading(metric: Metric) -> TypeGuard[NotesReading]:
+    """Whether the metric says how it read the samples of a run."""
+    return hasattr(type(metric), "reading_note")
 
 
 def configured(metric: M, options: OptionValues) -> M:

@@ -16,12 +16,12 @@ from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.function_metric import as_metric
 from multimodal_eval.core.metric import (
-    InfersBounds,
     Metric,
     StoredMean,
     code_of,
     configured,
     declared_options,
+    infers_bounds,
     lone_scorer,
     renamed,
     within,
@@ -85,7 +85,7 @@ def as_in_run(info: RunInfo, name: str) -> Metric:
         and (metric.version, code_of(metric)) == (stored.version, stored.code)
         and _has_same_rules(metric, stored)
     ):
-        return within(metric, info.bounds_of(name)) if isinstance(metric, InfersBounds) else metric
+        return within(metric, info.bounds_of(name)) if infers_bounds(metric) else metric
     if name in info.means:
         return StoredMean(name, info.bounds_of(name))
     problem = "is not registered here" if metric is None else "is defined differently here"

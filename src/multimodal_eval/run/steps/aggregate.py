@@ -26,7 +26,7 @@ from multimodal_eval.core.aggregates import estimate_of, kind_of
 from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.headline import leading_metric
-from multimodal_eval.core.metric import Direction, InfersBounds, Kind, Metric
+from multimodal_eval.core.metric import Direction, Kind, Metric, infers_bounds
 from multimodal_eval.core.metric_failures import grouped_failures
 from multimodal_eval.core.progress import counting
 from multimodal_eval.core.records import (
@@ -197,13 +197,13 @@ def additions_of(folder: RunFolder, info: RunInfo) -> Additions:
 
 def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
     """The plan in which metrics without a known range have the one that their scores show."""
-    if not any(isinstance(metric, InfersBounds) for metric in plan.metrics):
+    if not any(infers_bounds(metric) for metric in plan.metrics):
         return plan
     return replace(plan, metrics=tuple(_with_seen_bounds(metric, folder, len(info.parts)) for metric in plan.metrics))
 
 
 def _with_seen_bounds(metric: Metric, folder: RunFolder, parts: int) -> Metric:
-    if not isinstance(metric, InfersBounds):
+    if not infers_bounds(metric):
         return metric
     values = float_values(read_scores(folder, parts, [metric.name]).column(metric.name))
     return aggregates.with_seen_bounds(metric, values[~np.isnan(values)])
