@@ -1,6 +1,6 @@
 """Kill `mmeval score` with SIGKILL at random moments, resume it, and compare with an undisturbed run.
 
-    python tests/run/kill_and_resume.py [TIMES] [SEED]
+    python -m tests.run.kill_and_resume [TIMES] [SEED]
 
 Prints the stages at which runs were killed. Exits with 1 if any result differs by a byte.
 """
@@ -16,7 +16,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+
+from tools.recorded.record import contents, normal
+from tools.site.workspace import Workspace
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 SAMPLES, PART = 600, 40
@@ -52,12 +56,9 @@ def new_run(data: Path, folder: Path, config: Path) -> list[str]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """The files of a run folder by name; run.json and report.html, which contain times and paths, without content."""
-    return {
-        str(path.relative_to(folder)): b"" if path.name in ("run.json", "report.html") else path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    """The files of a run folder by name, without times."""
+    work = Workspace(folder, ExitStack())
+    return {name: normal(name, content, work) for name, content in contents(folder).items()}
 
 
 def stage(folder: Path) -> str:
@@ -109,9 +110,10 @@ def main(times: int, seed: int) -> None:
             "metrics: [slow_words, rarity, corpus_precision, cider]\noptions: {slow_words: {pause: 0.0005}}\n"
         )
         before = time.perf_counter()
-        subprocess.run(new_run(data, base / "whole", config), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(new_run(data, base / "run", config), check=True, stdout=subprocess.DEVNULL)
         length = time.perf_counter() - before
-        expected = content(base / "whole")
+        expected = content(base / "run")
+        shutil.rmtree(base / "run")
         while kills < times:
             killed = run_with_kills(data, base / "run", config, length, rng)
             kills += len(killed)

@@ -38,7 +38,7 @@ def _question(number: int) -> dict[str, Any]:
     }
 
 
-def _text(content: str) -> str:
+def text_of(content: str) -> str:
     """The text of a file: `captions N`, `questions N`, `plugin` (plugin.py), or what is written."""
     word, _, count = content.partition(" ")
     if word in ("captions", "questions") and count.isdecimal():
@@ -48,7 +48,7 @@ def _text(content: str) -> str:
 
 
 def _case(name: str, fields: Mapping[str, Any]) -> Case:
-    files = {file: _text(content) for file, content in fields.get("files", {}).items()}
+    files = {file: text_of(content) for file, content in fields.get("files", {}).items()}
     return Case(name, **{**fields, "files": files})
 
 
