@@ -11,7 +11,9 @@ from multimodal_eval.data.runs.damage import faults
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.runner import WORKING, RunContext
 
-__all__ = ["find_damage"]
+__all__ = ["find_damage", "refuse_damage"]
+
+LABELS = "human.json"
 
 
 def find_damage(run: RunContext) -> None:
@@ -23,7 +25,15 @@ def find_damage(run: RunContext) -> None:
     run.is_continued = True
     run.isolates = folder.read_piece(WORKING, 0) is not None
     run.damaged = {fault.name for fault in faults(folder)}
+    if LABELS in run.damaged:  # which nothing can make again
+        raise folder.checksums.damaged(LABELS)
     folder.before_change = partial(_remove_dependants, run)
+
+
+def refuse_damage(folder: RunFolder) -> None:
+    """Refuse to call a run finished if a file is damaged that no step has made again."""
+    for fault in faults(folder):
+        raise folder.checksums.damaged(fault.name, fault.problem)
 
 
 def refuse_old_format(run: RunContext) -> None:

@@ -252,8 +252,9 @@ def execute_new(run: RunContext) -> None:
 
 def execute_again(run: RunContext) -> None:
     """Execute a run whose folder has files already: interrupted, damaged, or to be scored after its answers."""
-    from multimodal_eval.run.continuing import find_damage
+    from multimodal_eval.run.continuing import find_damage, refuse_damage
 
     find_damage(run)
     with recorded(run.folder, run.progress) as run.progress:
         execute(run)
+        refuse_damage(run.folder)

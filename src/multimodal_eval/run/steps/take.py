@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.run_folder import state_name
 from multimodal_eval.data.runs.storage import take_file
 from multimodal_eval.run.runner import Step
@@ -34,6 +35,7 @@ class Take(Step):
         """Take them."""
         run, earlier = self.run, self.run.earlier
         assert earlier is not None
+        run.remove_damaged(EXCHANGES)  # the checksums of the exchanges
         for name in left:
             known = run.folder.checksums.known(name)
             if known is not None and known != earlier.checksums.known(name):
