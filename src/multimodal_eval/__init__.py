@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison, compare_runs
+    from multimodal_eval.analysis.composite import Sensitivity, sensitivity
     from multimodal_eval.analysis.judge_ratings import RatingTable, rate
-    from multimodal_eval.analysis.sensitivity import Sensitivity, sensitivity
     from multimodal_eval.core.batch import Batch
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
@@ -80,7 +80,7 @@ _MODULES = {
     "ScoreValue": "interop.accumulator",
     "Scorer": "core.metric",
     "Scores": "core.scores",
-    "Sensitivity": "analysis.sensitivity",
+    "Sensitivity": "analysis.composite",
     "Signature": "core.signature",
     "Text": "generate.protocol",
     "Turn": "generate.protocol",
@@ -105,7 +105,7 @@ _MODULES = {
     "rescore": "run.rescore",
     "resume": "run.evaluate",
     "rule": "core.rules",
-    "sensitivity": "analysis.sensitivity",
+    "sensitivity": "analysis.composite",
 }
 
 __version__ = "0.2.0.dev0"

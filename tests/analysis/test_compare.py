@@ -11,7 +11,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.analysis.sensitivity import sensitivity
+from multimodal_eval.analysis.composite import sensitivity
 from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
 from tests.edited_runs import accept_changes
 

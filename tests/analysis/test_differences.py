@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
+from multimodal_eval.analysis.leaderboard import read_leaderboard
 from tests.report.site.boards import ranked
 
 SYSTEMS = {"alba": 9, "boreas": 8, "cirrus": 5, "dune": 2}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.analysis.generation_time import busy_seconds, union_length
+from multimodal_eval.analysis.generation import busy_seconds, union_length
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import exchange_table
 from multimodal_eval.generate.exchange import Exchange

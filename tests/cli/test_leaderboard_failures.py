@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval import load_run
-from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
+from multimodal_eval.analysis.leaderboard import read_leaderboard
 from tests.cli.command_line import mmeval
 from tests.cli.leaderboard import board, ranks, refused
 from tests.cli.test_leaderboard_samples import captions, sent

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
+from multimodal_eval.analysis.leaderboard import read_leaderboard
 from tests.cli.command_line import mmeval
 from tests.cli.leaderboard import board, refused
 from tests.report.site.boards import write_answers

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
-from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
+from multimodal_eval.analysis.composite import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.records import RUN_FORMAT, LintReport, Results, RunInfo

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.analysis.few_values import slices_of
-from multimodal_eval.analysis.scored_rows import ScoredRows, scored_rows
+from multimodal_eval.analysis.pairing import ScoredRows, scored_rows
+from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import report_html

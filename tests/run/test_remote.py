@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from multimodal_eval import Sample, evaluate, load_run, rescore, resume
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.analysis.sensitivity import sensitivity
+from multimodal_eval.analysis.composite import sensitivity
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.storage import storage_at

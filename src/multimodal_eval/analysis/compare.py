@@ -11,24 +11,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import (
-    AlignedScores,
-    aligned_scores,
-    aligned_strata,
-    metric_of,
-    without_record,
-)
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.columns import Codes, column_names
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
+    AlignedScores,
+    aligned_scores,
+    aligned_strata,
+    metric_of,
     pair_runs,
     part_count,
     require_enough_scored,
     require_same_data,
     require_same_signatures,
     shared_clusters,
+    without_record,
 )
 from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.displayed import Displayed

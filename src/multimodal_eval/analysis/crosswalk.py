@@ -9,10 +9,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_scores, aligned_strata
 from multimodal_eval.analysis.averaging import Averaging, figure_of
 from multimodal_eval.analysis.columns import column_names
-from multimodal_eval.analysis.pairing import pair_runs, part_count, shared_clusters
+from multimodal_eval.analysis.pairing import (
+    AlignedScores,
+    aligned_scores,
+    aligned_strata,
+    pair_runs,
+    part_count,
+    shared_clusters,
+)
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import RECORDED, Figure, JsonObject

@@ -7,6 +7,7 @@ its image cannot be read) is not counted against anybody.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -16,13 +17,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import Codes, Column
+from multimodal_eval.analysis.columns import Codes, Column, column_names
 from multimodal_eval.core.aggregates import kind_of
+from multimodal_eval.analysis.pairing import AlignedScores, aligned_scores, metric_of, part_count
 from multimodal_eval.core.answers import answers_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds
+from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds, metric_and_part
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.scoring import score_rows
@@ -31,14 +34,17 @@ from multimodal_eval.data.runs.run import Run
 __all__ = [
     "FAILURES",
     "Choice",
+    "CountedScores",
     "FailureRule",
     "counted",
+    "counted_scores",
     "failures_in_words",
     "rule_in_words",
     "rule_of",
     "unscorable",
     "unscored_rows",
 ]
+
 
 WORST: Final = "worst"
 BLANK: Final = "blank"
@@ -229,3 +235,88 @@ def _samples(run: Run, rows: Codes) -> list[Sample]:
             samples += (stored[row] for row in wanted.tolist())
         start += size
     return samples
+
+
+# The scores of one metric in several runs over the same samples, with failed answers counted.
+
+
+@dataclass(frozen=True)
+class CountedScores:
+    """One metric in all runs, with rows in the common order."""
+
+    columns: list[AlignedScores]
+    rule: FailureRule | None  # None: the metric has no worst value, and no answer failed
+    left_out: Mask  # rows that no answer can get a score for
+    failures: list[dict[str, int]]  # for each run, its failed answers by reason
+    unjudged: list[int]  # for each run, its answers on which a judge gave no verdict
+
+
+def counted_scores(runs: Sequence[Run], order: Sequence[Codes], name: str, choice: Choice = WORST) -> CountedScores:
+    """The scores of a metric, or of `metric.part`, in all runs; `order` has each run's rows in the common order.
+
+    A failure is the participant's if the sample can be scored: if somebody has a score for it, or its own reference
+    would get one.
+    """
+    metric_name, part = metric_and_part(name, runs[0].info.signatures)
+    columns = [
+        aligned_scores(run, column_names(run.folder, part_count(run)), rows, name)
+        for run, rows in zip(runs, order, strict=True)
+    ]
+    metrics = _metrics_of(runs[0], metric_name)
+    reasons = [_reasons(run, metrics, column, rows) for run, column, rows in zip(runs, columns, order, strict=True)]
+    left_out = _left_out(runs[0], metrics, columns, reasons)
+    failed = [{row: reason for row, reason in by_row.items() if _counts(row, reason, left_out)} for by_row in reasons]
+    try:
+        rule = rule_of(columns[0].metric, name, part, choice)
+    except ConfigError:
+        if choice != WORST or any(failed):
+            raise
+        rule = None
+    if rule is not None and not rule.leaves_out:
+        columns = [
+            _counted(run, column, rows, np.array(sorted(by_row), np.int64), rule)
+            for run, column, rows, by_row in zip(runs, columns, order, failed, strict=True)
+        ]
+    unjudged = [sum(reason == JUDGE and not left_out[row] for row, reason in by_row.items()) for by_row in reasons]
+    return CountedScores(columns, rule, left_out, [dict(Counter(by_row.values())) for by_row in failed], unjudged)
+
+
+def _metrics_of(run: Run, name: str) -> list[Metric]:
+    """The metrics that a value depends on: those of a composite, or the metric itself."""
+    metric = metric_of(run, name)
+    if metric is not None:
+        return [metric]
+    parts = run.info.signatures[COMPOSITE].weights
+    return [part for each in parts if (part := metric_of(run, each)) is not None]
+
+
+def _reasons(run: Run, metrics: Sequence[Metric], column: AlignedScores, rows: Codes) -> dict[int, str]:
+    """Why rows have no value, by their number in the common order."""
+    values = np.empty_like(column.values)
+    values[rows] = column.values
+    place = np.argsort(rows)
+    return {int(place[row]): reason for row, reason in unscored_rows(run, metrics, values).items()}
+
+
+def _left_out(
+    run: Run, metrics: Sequence[Metric], columns: Sequence[AlignedScores], reasons: Sequence[dict[int, str]]
+) -> Mask:
+    """The rows that no answer can get a score for: the data lack an input, or nobody and no reference has a score."""
+    nobodys = np.logical_and.reduce([np.isnan(column.values) for column in columns])
+    gold = {row for by_row in reasons for row, reason in by_row.items() if reason == GOLD}
+    unclear = {row for by_row in reasons for row, reason in by_row.items() if reason == NOT_SCORABLE} - gold
+    tried = np.array(sorted(row for row in unclear if nobodys[row]), np.int64)
+    left_out = np.zeros(len(nobodys), np.bool_)
+    left_out[sorted(gold)] = True
+    left_out[tried] = unscorable(run, metrics, tried)  # the rows of the first run are in the common order
+    return left_out
+
+
+def _counts(row: int, reason: str, left_out: Mask) -> bool:
+    return reason in FAILURES and not left_out[row]
+
+
+def _counted(run: Run, scores: AlignedScores, rows: Codes, failed: Codes, rule: FailureRule) -> AlignedScores:
+    column = counted(run, scores.metric, scores.column, np.sort(rows[failed]), rule)
+    values = column.parts[scores.part] if scores.part else column.values
+    return replace(scores, column=column, values=values[rows])

@@ -13,7 +13,6 @@ from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.calibrated import estimate_by_labels, label_notes
 from multimodal_eval.analysis.columns import cluster_codes, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
-from multimodal_eval.analysis.rates import rate_of
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.judge_records import Calibration, CurvePoint, Rate
 from multimodal_eval.core.metric import Bounds
@@ -21,12 +20,24 @@ from multimodal_eval.core.records import Figure
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.correlation import coefficient_interval, pearson
-from multimodal_eval.stats.intervals import Codes, Interval, Vector, interval
+from multimodal_eval.stats.intervals import Codes, Interval, Vector, interval, wilson_interval
 from multimodal_eval.stats.kappa import Weights, cohen_kappa
 from multimodal_eval.stats.resampling import Agreement
 from multimodal_eval.stats.rogan_gladen import rogan_gladen
 
-__all__ = ["calibration", "calibration_of"]
+__all__ = ["calibration", "calibration_of", "rate_of"]
+
+
+def rate_of(hits: Vector, clusters: Codes | None, *, is_limited: bool = True) -> Rate:
+    """The share of hits, which are 1 and 0, with Wilson's interval; clustered if units belong together.
+
+    `is_limited` is as in `wilson_interval`.
+    """
+    if not len(hits):
+        return Rate(count=0, total=0, value=None, low=None, high=None)
+    share = wilson_interval(mean_estimate(Rows(hits)), clusters, is_limited=is_limited)
+    return Rate(count=int(hits.sum()), total=len(hits), value=share.value, low=share.low, high=share.high)
+
 
 MAX_CATEGORIES = 11  # distinct values of a scale; more are numbers
 BINS = 10  # of the curve, if verdicts are numbers

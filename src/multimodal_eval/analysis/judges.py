@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.averaging import figure_of, no_figure
-from multimodal_eval.analysis.judge_calibration import calibration_of
+from multimodal_eval.analysis.judge_calibration import calibration_of, rate_of
 from multimodal_eval.analysis.judge_verdicts import PAIRWISE, StoredVerdicts, stored_verdicts
-from multimodal_eval.analysis.rates import rate_of
 from multimodal_eval.core.judge_records import (
     Agreement,
     Flips,

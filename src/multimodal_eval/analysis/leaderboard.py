@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.aligned_scores import AlignedScores, aligned_strata
 from multimodal_eval.analysis.averaging import Averaging, figure_of
 from multimodal_eval.analysis.columns import Codes, column_names
-from multimodal_eval.analysis.counted_scores import CountedScores, counted_scores
-from multimodal_eval.analysis.differences import Difference, differences_of
-from multimodal_eval.analysis.failures import BLANK, LEFT_OUT, WORST, Choice, Mask
+from multimodal_eval.analysis.failures import BLANK, LEFT_OUT, WORST, Choice, CountedScores, Mask, counted_scores
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
+    AlignedScores,
+    aligned_strata,
     pair_runs,
     part_count,
     require_same_data,
@@ -25,7 +25,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
 )
 from multimodal_eval.core.displayed import Displayed
-from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError, UnknownNameError
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import COMPOSITE, Calibrated, Figure, JsonObject, to_json
@@ -35,7 +35,47 @@ from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.stats.intervals import LEVEL, interval
 from multimodal_eval.stats.standings import Standings, standings
 
-__all__ = ["Difference", "Leaderboard", "Refused", "Standing", "leaderboard"]
+__all__ = ["Difference", "Leaderboard", "Refused", "Standing", "differences_of", "leaderboard", "read_leaderboard"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The score of a submission minus that of another one, over the same samples."""
+
+    other: str
+    value: float
+    low: float | None  # the interval of this one difference; None if it cannot be computed
+    high: float | None
+    p_value: float | None  # corrected for all pairs
+
+
+def differences_of(
+    estimates: Sequence[Estimate],
+    best_first: Sequence[int],
+    names: Sequence[str],
+    clusters: Codes | None,
+    tests: Standings,
+    level: float,
+) -> dict[int, tuple[Difference, ...]]:
+    """For each submission, its differences to the first, to the one above and to the one below, if there are any."""
+    stored: dict[tuple[int, int], Difference] = {}
+
+    def difference(index: int, other: int) -> Difference:
+        if (other, index) in stored:  # the same pair from the other side
+            opposite = stored[other, index]
+            low, high = (None if end is None else -end for end in (opposite.high, opposite.low))
+            return Difference(names[other], -opposite.value, low, high, opposite.p_value)
+        figure = interval(estimates[index].minus(estimates[other]), clusters, level=level)
+        p_value = tests.p_values[min(index, other), max(index, other)]
+        stored[index, other] = Difference(names[other], figure.value, figure.low, figure.high, p_value)
+        return stored[index, other]
+
+    differences: dict[int, tuple[Difference, ...]] = {}
+    for place, index in enumerate(best_first):
+        others = [best_first[0], *best_first[max(0, place - 1) : place], *best_first[place + 1 : place + 2]]
+        differences[index] = tuple(difference(index, other) for other in dict.fromkeys(others) if other != index)
+    return differences
+
 
 RESULT = "leaderboard.json"
 
@@ -349,3 +389,38 @@ def _tied(
 def _behind(estimates: Sequence[Estimate], first: int, index: int, *, higher_is_better: bool) -> float:
     gap = estimates[first].value - estimates[index].value
     return gap if higher_is_better else -gap
+
+
+# A leaderboard that was ranked before, read back from the folder of its runs.
+
+
+def read_leaderboard(location: Location) -> Leaderboard:
+    """The leaderboard of the runs in a folder.
+
+    Names in the file become paths, so that a name that leads out of the folder is refused.
+    """
+    storage = storage_at(location)
+    try:
+        content = storage.read_bytes(RESULT)
+    except (MissingFileError, NotADirectoryError):
+        advice = "Name the folder that `mmeval leaderboard` has written (-o)"
+        raise RunFolderError(f"{storage.label} has no {RESULT}. {advice}") from None
+    file = f"{storage.label}/{RESULT}"
+    try:
+        board = msgspec.json.decode(content, type=Leaderboard)
+    except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
+        raise RunFolderError(f"{file} cannot be read: {error}. Rank the submissions again") from None
+    if not board.standings:
+        raise RunFolderError(f"{file} ranks no submission. Rank the submissions again")
+    _require_names([row.name for row in board.standings], file)
+    return board
+
+
+def _require_names(names: Iterable[str], file: str) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in ("", "..") or "\0" in name or Path(name).name != name:
+            raise RunFolderError(f"{file} names {name!r}, which is not the name of a run folder beside it")
+        if name in seen:
+            raise RunFolderError(f"{file} names {name!r} twice. Rank the submissions again")
+        seen.add(name)

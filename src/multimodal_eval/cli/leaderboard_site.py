@@ -76,7 +76,7 @@ def site_folder(params: dict[str, Any]) -> SiteFolder | None:
 
 def stored_board(runs: Any) -> Leaderboard:
     """The leaderboard in a folder of runs."""
-    from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
+    from multimodal_eval.analysis.leaderboard import read_leaderboard
 
     return read_leaderboard(runs)
 

@@ -12,7 +12,7 @@ from multimodal_eval.cli.options import RunLocation, media_root_option, plugin_o
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from multimodal_eval.analysis.sensitivity import Sensitivity
+    from multimodal_eval.analysis.composite import Sensitivity
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.data.runs.storage import Location
     from multimodal_eval.report.render import Theme
@@ -120,7 +120,7 @@ def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
         signature = run.info.signatures.get(COMPOSITE)
         if signature is None or not signature.weights or not run.entries[COMPOSITE].n_scored:
             return None
-    from multimodal_eval.analysis.sensitivity import sensitivity
+    from multimodal_eval.analysis.composite import sensitivity
 
     return sensitivity(runs, allow_partial=True, seed=seed)
 

@@ -11,7 +11,7 @@ from multimodal_eval.cli.options import PositiveNumber, RunLocation, format_opti
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from multimodal_eval.analysis.sensitivity import RunSensitivity, Sensitivity
+    from multimodal_eval.analysis.composite import RunSensitivity, Sensitivity
 
 
 @click.command()
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @format_option
 def sensitivity(runs: tuple[Any, ...], format_: str, **params: Any) -> None:
     """Show how the composite, and the ranking of several runs, changes when its weights vary."""
-    from multimodal_eval.analysis.sensitivity import sensitivity as computed
+    from multimodal_eval.analysis.composite import sensitivity as computed
     from multimodal_eval.cli.show import console
     from multimodal_eval.core.records import to_json
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from multimodal_eval.analysis.composite_parts import CompositeParts
+    from multimodal_eval.analysis.composite import CompositeParts
     from multimodal_eval.core.records import Calibrated, Entry, Figure, Finding, LintReport
     from multimodal_eval.data.runs.run import Run
 
@@ -36,7 +36,7 @@ COCO_SETTINGS: dict[str, dict[str, str]] = {
 
 def show_run(run: Run) -> None:
     """Print the table of a run, its composite, slices, warnings and signatures."""
-    from multimodal_eval.analysis.composite_parts import composite_parts
+    from multimodal_eval.analysis.composite import composite_parts
 
     out = console()
     results = run.outcome

@@ -14,7 +14,7 @@ from multimodal_eval.report.render import Theme, render
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
-    from multimodal_eval.analysis.sensitivity import Sensitivity
+    from multimodal_eval.analysis.composite import Sensitivity
 
 FILE = "report.html"
 PAPER_FILE = "report-paper.html"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multimodal_eval.analysis.scored_rows import RowNumbers, ScoredRows, Vector
+from multimodal_eval.analysis.pairing import RowNumbers, ScoredRows, Vector
 from multimodal_eval.core.records import COMPOSITE
 
 MAX_SAMPLES = 200

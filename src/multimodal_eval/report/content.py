@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.scored_rows import scored_rows
+from multimodal_eval.analysis.pairing import scored_rows
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.headline import shared_headline
 from multimodal_eval.core.records import COMPOSITE
@@ -25,7 +25,7 @@ from multimodal_eval.report.verdict import Verdict, verdicts_of
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
-    from multimodal_eval.analysis.sensitivity import Sensitivity
+    from multimodal_eval.analysis.composite import Sensitivity
 
 
 @dataclass(frozen=True)

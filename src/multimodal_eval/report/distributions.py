@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multimodal_eval.analysis.scored_rows import Vector
+from multimodal_eval.analysis.pairing import Vector
 
 BINS = 20
 QUANTILES = {"lowest": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "highest": 1.0}

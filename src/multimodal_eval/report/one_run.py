@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.composite_parts import CompositeParts, composite_parts
+from multimodal_eval.analysis.composite import CompositeParts, composite_parts
 from multimodal_eval.analysis.crosswalk import Crosswalk, crosswalk_if_any
-from multimodal_eval.analysis.few_values import Slices, slices_of
 from multimodal_eval.analysis.generation import GenerationSummary, generation_summary
-from multimodal_eval.analysis.scored_rows import ScoredRows
+from multimodal_eval.analysis.pairing import ScoredRows
+from multimodal_eval.analysis.run_slices import Slices, slices_of
 from multimodal_eval.core.records import CompositeEntry, Finding, MetricEntry, to_json
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.tasks_config import LABEL_METRICS

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
-from multimodal_eval.analysis.scored_rows import ScoredRows
+from multimodal_eval.analysis.pairing import ScoredRows
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_rows import read_rows, rows_by_part

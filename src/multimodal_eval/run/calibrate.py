@@ -11,9 +11,14 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.calibrated import calibrated_difference
-from multimodal_eval.analysis.human_labels import HumanLabels, column_labels, file_labels
+from multimodal_eval.analysis.human_labels import (
+    HumanLabels,
+    column_labels,
+    file_labels,
+    labels_of_run,
+    refuse_foreign_labels,
+)
 from multimodal_eval.analysis.judge_calibration import calibration
-from multimodal_eval.analysis.labels_of_run import labels_of_run, refuse_foreign_labels
 from multimodal_eval.analysis.pairing import (
     pair_runs,
     require_same_data,

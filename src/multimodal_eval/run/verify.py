@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.aligned_scores import metric_of
+from multimodal_eval.analysis.pairing import metric_of
 from multimodal_eval.core.arrow import integer_values
 from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
 from multimodal_eval.core.metric import Bounds, Metric, part_bounds

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
+from multimodal_eval.analysis.composite import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.analysis.crosswalk import Crosswalk, DifferingSample, RuleScore
 from multimodal_eval.analysis.judge_ratings import RatedSystem, RatingTable
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
 from multimodal_eval.analysis.meta import CoefficientFigure, LeftOut, MetaEvaluation, MetricPair
 from multimodal_eval.analysis.preferences import Failure, Preference
-from multimodal_eval.analysis.sensitivity import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.core.judge_records import (
     Agreement,
     Calibration,

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
+from multimodal_eval.analysis.leaderboard import read_leaderboard
 from multimodal_eval.core.errors import ConfigError, OutsideError, RunFolderError
 from multimodal_eval.data.runs.storage import LocalStorage
 from multimodal_eval.report.site.build import write_site

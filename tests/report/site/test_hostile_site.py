@@ -7,8 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from multimodal_eval.analysis.differences import Difference
-from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
+from multimodal_eval.analysis.leaderboard import Difference, Leaderboard, Refused, Standing
 from multimodal_eval.core.records import Calibrated
 from multimodal_eval.report.site.build import write_site
 from tests.report.hostile import ALL, TEXTS, hostile_run

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from multimodal_eval.analysis.leaderboard import leaderboard
-from multimodal_eval.analysis.stored_leaderboard import read_leaderboard
+from multimodal_eval.analysis.leaderboard import leaderboard, read_leaderboard
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.site.build import write_site
 from multimodal_eval.report.site.content import site_content

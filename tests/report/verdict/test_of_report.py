@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from multimodal_eval.analysis.compare import compare_runs
+from multimodal_eval.analysis.composite import RunSensitivity, Sensitivity, sensitivity
 from multimodal_eval.analysis.judge_ratings import RatedSystem
-from multimodal_eval.analysis.sensitivity import RunSensitivity, Sensitivity, sensitivity
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.report.comparisons import Comparisons

@@ -16,7 +16,7 @@ from multimodal_eval.report.one_run import OneRun
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
-    from multimodal_eval.analysis.sensitivity import Sensitivity
+    from multimodal_eval.analysis.composite import Sensitivity
 
 __all__ = ["Charts", "charts_of"]
 

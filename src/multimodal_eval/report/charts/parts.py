@@ -12,7 +12,7 @@ from multimodal_eval.report.figures import estimate
 from multimodal_eval.report.one_run import OneRun
 
 if TYPE_CHECKING:
-    from multimodal_eval.analysis.sensitivity import PartWeight, Sensitivity
+    from multimodal_eval.analysis.composite import PartWeight, Sensitivity
 
 __all__ = ["SliceCharts", "slice_charts", "weight_chart"]
 

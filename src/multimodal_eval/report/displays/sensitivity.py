@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multimodal_eval.analysis.sensitivity import RunSensitivity, Sensitivity
+from multimodal_eval.analysis.composite import RunSensitivity, Sensitivity
 from multimodal_eval.core.display import number
 from multimodal_eval.report.displays.blocks import Block, Notes, Row, Table, Text
 from multimodal_eval.report.displays.drawings import bar

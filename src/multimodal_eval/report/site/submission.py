@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from multimodal_eval.analysis.differences import Difference
+from multimodal_eval.analysis.leaderboard import Difference
 from multimodal_eval.report.site.content import SiteContent, Submission
 from multimodal_eval.report.site.whiskers import Scale, Whisker, scale_of
 

@@ -14,8 +14,8 @@ from multimodal_eval.report.verdict.sentence import Tone, Verdict, counted, list
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
+    from multimodal_eval.analysis.composite import Sensitivity
     from multimodal_eval.analysis.generation import GenerationSummary
-    from multimodal_eval.analysis.sensitivity import Sensitivity
 
 __all__ = ["of_crosswalk", "of_generation", "of_import", "of_judges", "of_unscored", "of_weights"]
 

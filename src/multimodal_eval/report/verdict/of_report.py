@@ -20,7 +20,7 @@ from multimodal_eval.report.verdict.single import of_headline, of_labels, of_rat
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
-    from multimodal_eval.analysis.sensitivity import Sensitivity
+    from multimodal_eval.analysis.composite import Sensitivity
 
 __all__ = ["verdicts_of"]
 

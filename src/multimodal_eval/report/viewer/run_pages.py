@@ -10,7 +10,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.analysis.composite import composite_parts
 from multimodal_eval.analysis.crosswalk import crosswalk_if_any
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
-from multimodal_eval.analysis.few_values import slices_of
+from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.report.viewer.runs import ViewedRun
 from multimodal_eval.report.viewer.slice_heat import HeatMap, heat_map
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.analysis.generation import GenerationSummary, StoredAnswer, generation_summary, stored_answers
-from multimodal_eval.analysis.verdicts_of_sample import ShownVerdict, verdicts_of_sample
+from multimodal_eval.analysis.judge_verdicts import ShownVerdict, verdicts_of_sample
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from multimodal_eval.analysis.compare import RunComparison
-from multimodal_eval.analysis.composite_parts import composite_parts
+from multimodal_eval.analysis.composite import composite_parts
 from multimodal_eval.core.csv_cells import Cell
 from multimodal_eval.core.display import number
 from multimodal_eval.data.runs.run import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.analysis.few_values import slices_of
+from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.run import plan
 from multimodal_eval.run.evaluate import evaluate

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.aligned_scores import metric_of
 from multimodal_eval.analysis.averaging import Aggregate, Averaging
 from multimodal_eval.analysis.columns import Codes, Statistics, cluster_codes, read_statistics
+from multimodal_eval.analysis.pairing import metric_of
 from multimodal_eval.analysis.slices import NO_VALUE
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MultimodalEvalError
