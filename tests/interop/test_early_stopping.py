@@ -283,7 +283,7 @@ def test_the_example_prints_what_the_guide_shows():
 
 def test_the_adapters_import_nothing_heavy():
     code = (
-        "import sys, multimodal_eval.interop.early_stopping_trainer, multimodal_eval.interop.early_stopping_lightning;"
+        "import sys, multimodal_eval.interop.early_stopping, multimodal_eval.interop.early_stopping;"
         "print([name for name in ('torch', 'transformers', 'lightning') if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(multimodal_eval.__file__).parents[1])}

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.interop.early_stopping import MONITORED, monitored
-from multimodal_eval.interop.early_stopping_lightning import lightning_early_stopping
+from multimodal_eval.interop.early_stopping import MONITORED, lightning_early_stopping, monitored
 
 torch = pytest.importorskip("torch", reason="the extra [lightning] is not installed")
 lightning = pytest.importorskip("lightning.pytorch", reason="the extra [lightning] is not installed")

@@ -18,8 +18,7 @@ import pytest
 
 import multimodal_eval
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.interop.early_stopping import monitored
-from multimodal_eval.interop.early_stopping_trainer import trainer_compute_metrics, trainer_early_stopping
+from multimodal_eval.interop.early_stopping import monitored, trainer_compute_metrics, trainer_early_stopping
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ANSWERS = runpy.run_path(str(EXAMPLES / "evasion_answers.py"))

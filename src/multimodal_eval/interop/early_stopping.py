@@ -2,13 +2,15 @@
 
 The value is the multi-annotator F1 if there are annotator labels, otherwise the strict F1 (`monitored`).
 `EarlyStopping` does not depend on a framework: it takes one value per evaluation, and keeps a copy of any state.
+The callbacks for the `Trainer` of transformers and for Lightning are below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from math import isfinite
+from functools import cache
+from math import isfinite, nan
 from typing import Any, Literal, TypedDict
 from warnings import warn
 
@@ -16,6 +18,7 @@ from multimodal_eval.contests.clarity.labels import normalize_label
 from multimodal_eval.contests.clarity.scores import compute_evasion_f1_multiannotator, compute_evasion_f1_strict
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.metric import is_number
+from multimodal_eval.core.optional import require
 
 Mode = Literal["max", "min"]
 
@@ -157,3 +160,172 @@ def monitored(
         got = "no labels from the annotators" if rows else "no annotators"
         raise ConfigError(f"early stopping needs gold labels or annotators. Got no gold labels and {got}.")
     return STRICT, compute_evasion_f1_strict(predictions, gold_labels)["macro_f1"]
+
+
+# Early stopping in the `Trainer` of transformers: its `compute_metrics` and a callback.
+#
+# The Trainer itself keeps the checkpoint of the best value and loads it at the end (`load_best_model_at_end`). Here
+# are the value, and a callback that handles NaN and improvements below `min_delta` like `EarlyStopping`.
+
+
+_TRAINER = "trainer"
+
+
+def trainer_compute_metrics(
+    labels: Sequence[str],
+    gold_labels: Sequence[str | None] | None = None,
+    annotator_labels: Sequence[Sequence[str | None]] | None = None,
+) -> Callable[[Any], dict[str, float]]:
+    """The Trainer's `compute_metrics`, for `metric_for_best_model="monitored_f1"`.
+
+    `labels` names the model's classes in the order of their ids. `gold_labels` and `annotator_labels` have one entry
+    per row of the evaluation set, in its order. Without `gold_labels`, the labels of the evaluation set are used (ids
+    below 0: no label). The result has the value twice, as "monitored_f1" and under its specific name.
+
+    If any logit is NaN, the value is NaN, which is never the best.
+    """
+
+    def compute_metrics(evaluated: Any) -> dict[str, float]:
+        import numpy as np
+
+        outputs = evaluated.predictions[0] if isinstance(evaluated.predictions, tuple) else evaluated.predictions
+        outputs = np.asarray(outputs)
+        if np.isnan(outputs).any():
+            return {MONITORED: nan}
+        class_ids = outputs if outputs.ndim == 1 else outputs.argmax(axis=-1)
+        predictions = [labels[index] for index in class_ids.tolist()]
+        golds = gold_labels
+        if golds is None and evaluated.label_ids is not None:
+            golds = [labels[index] if index >= 0 else "" for index in np.asarray(evaluated.label_ids).tolist()]
+        name, value = monitored(predictions, golds, annotator_labels)
+        return {MONITORED: value, name: value}
+
+    return compute_metrics
+
+
+def trainer_early_stopping(patience: int = 3, min_delta: float = 0.0) -> Any:
+    """A `TrainerCallback` that applies `EarlyStopping` to the Trainer's `metric_for_best_model`.
+
+    Its counts are saved in every checkpoint; `restore_callback_states_from_checkpoint=True` continues with them.
+    """
+    return _trainer_callback_class()(patience, min_delta)
+
+
+@cache
+def _trainer_callback_class() -> Any:
+    """The class, created on first use because transformers is slow to import and may not be installed."""
+    library: Any = require("transformers.trainer_callback", extra=_TRAINER, purpose="early stopping in a Trainer")
+
+    class TrainerEarlyStopping(library.TrainerCallback, library.ExportableState):  # type: ignore[misc]
+        """Passes the value of every evaluation during training to `EarlyStopping`."""
+
+        def __init__(self, patience: int, min_delta: float) -> None:
+            self.stopping = EarlyStopping(patience, min_delta)
+            self.saved: StoppingState | None = None  # set by the Trainer from a checkpoint
+            self._training = False
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            _check_trainer(args)
+            mode: Mode = "max" if args.greater_is_better else "min"
+            self.stopping = EarlyStopping(self.stopping.patience, self.stopping.min_delta, mode)
+            if self.saved is not None:
+                self.stopping.load_state_dict(self.saved)
+                self.saved = None  # a second `train` starts from scratch
+            self._training = True
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **kwargs: Any) -> None:
+            if not self._training:  # an evaluation started by the user
+                return
+            key = "eval_" + args.metric_for_best_model.removeprefix("eval_")
+            if key not in metrics:
+                raise ConfigError(f"the evaluation has no {key!r}. Known: {', '.join(sorted(metrics))}")
+            self.stopping.update(metrics[key], state.global_step)
+            if self.stopping.should_stop:
+                control.should_training_stop = True
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self._training = False
+
+        def state(self) -> dict[str, dict[str, object]]:
+            settings: dict[str, object] = {
+                "patience": self.stopping.patience,
+                "min_delta": self.stopping.min_delta,
+            }
+            return {"args": settings, "attributes": {"saved": self.stopping.state_dict()}}
+
+    return TrainerEarlyStopping
+
+
+def _check_trainer(args: Any) -> None:
+    if not args.load_best_model_at_end or args.metric_for_best_model is None:
+        raise ConfigError(
+            "early stopping in a Trainer needs load_best_model_at_end=True (to restore the best weights) "
+            f"and metric_for_best_model={MONITORED!r}. Got load_best_model_at_end={args.load_best_model_at_end} "
+            f"and metric_for_best_model={args.metric_for_best_model!r}."
+        )
+    # `group_by_length` was a separate setting before transformers 5.
+    if getattr(args, "train_sampling_strategy", None) == "group_by_length" or getattr(args, "group_by_length", False):
+        raise ConfigError(
+            "group_by_length makes the Trainer evaluate the rows in another order, and predictions would be compared "
+            "with the annotators of other rows. Choose another sampling strategy."
+        )
+
+
+# Early stopping in Lightning: a callback that stops the fit and restores the best weights.
+
+
+class CallbackState(TypedDict):
+    """The callback's part of a checkpoint: the counts, and the best weights if there are any."""
+
+    stopping: StoppingState
+    best_state: Any
+
+
+def lightning_early_stopping(
+    monitor: str = MONITORED, *, patience: int = 3, min_delta: float = 0.0, mode: Mode = "max"
+) -> Any:
+    """A Lightning `Callback`: after each validation it reads the value that the module logged as `monitor`.
+
+    It keeps a copy of the best weights in memory and loads it at the end of the fit, after all checkpoints are written.
+    A checkpoint holds the counts and those weights, so that a resumed fit restores the best of both parts. Sharded
+    models (FSDP, DeepSpeed) do not have all weights in one process: use Lightning's ModelCheckpoint for them.
+    """
+    return _lightning_callback_class()(monitor, EarlyStopping(patience, min_delta, mode))
+
+
+@cache
+def _lightning_callback_class() -> Any:
+    """The class, created on first use because lightning is slow to import and may not be installed."""
+    lightning: Any = require("lightning.pytorch", extra="lightning", purpose="early stopping in Lightning")
+
+    class LightningEarlyStopping(lightning.Callback):  # type: ignore[misc]
+        """Passes the value of every validation during the fit to `EarlyStopping`."""
+
+        def __init__(self, monitor: str, stopping: EarlyStopping) -> None:
+            self.monitor, self.stopping = monitor, stopping
+
+        def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+            if trainer.state.fn != "fit" or trainer.sanity_checking:  # `validate`, or the sanity check
+                return
+            values = trainer.callback_metrics
+            if self.monitor not in values:
+                known = ", ".join(sorted(values)) or "none"
+                raise ConfigError(f"the module does not log {self.monitor!r} in its validation. Known: {known}")
+            if self.stopping.update(float(values[self.monitor]), trainer.global_step):
+                self.stopping.remember(pl_module.state_dict())
+            # If one process stopped alone, the others would wait for it forever.
+            if trainer.strategy.reduce_boolean_decision(self.stopping.should_stop, all=False):
+                trainer.should_stop = True
+
+        def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+            if self.stopping.best_value is not None:
+                pl_module.load_state_dict(self.stopping.restore())
+
+        def state_dict(self) -> CallbackState:
+            best = self.stopping.restore() if self.stopping.best_value is not None else None
+            return {"stopping": self.stopping.state_dict(), "best_state": best}
+
+        def load_state_dict(self, state_dict: CallbackState) -> None:
+            self.stopping.load_state_dict(state_dict["stopping"], state_dict["best_state"])
+
+    return LightningEarlyStopping

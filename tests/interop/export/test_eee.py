@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Run, evaluate
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.interop.export.eee_identity import portable
+from multimodal_eval.interop.export.identity import portable
 from multimodal_eval.interop.export.registry import export
 from multimodal_eval.run.import_log import import_log
 from multimodal_eval.run.rescore import rescore

@@ -12,9 +12,9 @@ import pyarrow as pa
 from multimodal_eval.core.csv_cells import Cell, csv_lines
 from multimodal_eval.core.options import OptionValues
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.interop.export.files import whole_file
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import OPTIONS, SampleTables, metric_table
-from multimodal_eval.interop.export.whole_files import whole_file
 
 __all__ = ["OPTIONS", "export"]
 

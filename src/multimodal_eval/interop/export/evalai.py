@@ -8,9 +8,8 @@ from pathlib import Path
 from multimodal_eval.contests.evalai.bundle import OPTIONS, bundle
 from multimodal_eval.contests.shared_task.archive import write_archive
 from multimodal_eval.core.options import OptionValues
-from multimodal_eval.interop.export.data_file import only_data_file
+from multimodal_eval.interop.export.files import only_data_file, whole_file
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.whole_files import whole_file
 
 __all__ = ["OPTIONS", "export"]
 

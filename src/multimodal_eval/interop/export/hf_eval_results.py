@@ -18,9 +18,9 @@ from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.interop.export.files import yaml_text
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.score_grid import not_shares
-from multimodal_eval.interop.export.yaml_files import yaml_text
 
 __all__ = ["OPTIONS", "EvalResult", "export"]
 

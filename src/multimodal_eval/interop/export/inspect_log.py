@@ -25,9 +25,9 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.arranged_input import epoch_id, sample_id
 from multimodal_eval.data.readers.problems import Columns
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.interop.export.files import whole_file
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
-from multimodal_eval.interop.export.whole_files import whole_file
 
 __all__ = ["OPTIONS", "export"]
 

@@ -9,9 +9,8 @@ from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export import score_grid as grids
 from multimodal_eval.interop.export.escapes import markdown_text
-from multimodal_eval.interop.export.grid_text import caption, grid_text
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.score_grid import Mark, score_grid
+from multimodal_eval.interop.export.score_grid import Mark, caption, grid_text, score_grid
 
 __all__ = ["OPTIONS", "MarkdownStyle", "export"]
 

@@ -14,10 +14,10 @@ from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.logs.lm_eval import IMAGE_HASHES
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.eee_identity import IDENTITY, identity_of, tasks_of
+from multimodal_eval.interop.export.files import yaml_text
+from multimodal_eval.interop.export.identity import IDENTITY, identity_of, tasks_of
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
-from multimodal_eval.interop.export.yaml_files import yaml_text
 
 __all__ = ["OPTIONS", "ModelIndexEntry", "export"]
 

@@ -21,7 +21,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, defaults_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.interop.export.whole_files import write_text
+from multimodal_eval.interop.export.files import write_text
 
 __all__ = ["FORMATS", "Exported", "Exporter", "Format", "export", "export_format", "format_options"]
 
