@@ -256,7 +256,7 @@ def test_the_demo_continues_without_a_model_that_cannot_be_used(folder):
 
     from rich.console import Console
 
-    from multimodal_eval.cli.demo_generated import show_generated
+    from multimodal_eval.cli.demo import show_generated
 
     out = Console(file=io.StringIO(), width=80)
     with as_file(files("multimodal_eval.data") / "demo") as data:

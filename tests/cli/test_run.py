@@ -7,8 +7,8 @@ import json
 import pytest
 
 from multimodal_eval import load_run
-from multimodal_eval.cli.generation_options import generation_settings
 from multimodal_eval.cli.main import cli
+from multimodal_eval.cli.model_options import generation_settings
 from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.cli.command_line import mmeval
 from tests.generate.counting_model import CountingModel, offered

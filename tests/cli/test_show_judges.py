@@ -6,9 +6,8 @@ import json
 
 from multimodal_eval.analysis.preferences import preference_of
 from multimodal_eval.cli.finish import show
-from multimodal_eval.cli.judge_pairs import show_preference
-from multimodal_eval.cli.show import show_run
-from multimodal_eval.cli.show_judges import judge_lines
+from multimodal_eval.cli.judge_comparisons import show_preference
+from multimodal_eval.cli.show import judge_lines, show_run
 from multimodal_eval.core.judge_records import (
     Agreement,
     Flips,

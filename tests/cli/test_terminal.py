@@ -19,8 +19,7 @@ from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.cli import terminal
 from multimodal_eval.cli.examples import EXAMPLES, SHORT
 from multimodal_eval.cli.main import cli
-from multimodal_eval.cli.show import show_run, table_of
-from multimodal_eval.cli.show_calibration import show_calibration
+from multimodal_eval.cli.show import show_calibration, show_run, table_of
 from tests.run.labelled_samples import judged_samples
 
 

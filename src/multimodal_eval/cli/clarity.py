@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.options import KeyValue, Params, RunLocation, format_option, gate_options, report_option
+from multimodal_eval.cli.options import (
+    KeyValue,
+    Params,
+    RunLocation,
+    ScoringByDefault,
+    format_option,
+    gate_options,
+    progress_bar,
+    report_option,
+)
 from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
 from multimodal_eval.cli.terminal import styled, warning
 
@@ -110,7 +118,6 @@ def clarity() -> None:
 @report_option
 def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) -> None:
     """Score PREDICTIONS; the command name `score` is optional."""
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.report import write_report
     from multimodal_eval.contests.clarity.contest import prepare, score_tasks
 

@@ -15,6 +15,7 @@ from multimodal_eval.cli.options import (
     input_options,
     overwrite_option,
     plugin_option,
+    progress_bar,
     refuse_overwrite_alone,
     register_plugins,
     report_option,
@@ -79,7 +80,6 @@ def crosswalk(data: Path, predictions: Path | None, **params: Any) -> None:
 def _scored(data: Path, predictions: Path | None, params: dict[str, Any]) -> Run:
     import yaml
 
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.crosswalk import crosswalk as run_crosswalk
     from multimodal_eval.run.opening import timed_folder

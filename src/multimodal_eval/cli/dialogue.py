@@ -1,18 +1,348 @@
-"""`mmeval dialogue`."""
+"""`mmeval dialogue`: score a submission, ask a model for one, and compute perplexities."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.default_command import ScoringByDefault
-from multimodal_eval.cli.dialogue_generation import generate, run
 from multimodal_eval.cli.dialogue_options import contest_of, contest_options, worst_option
-from multimodal_eval.cli.dialogue_ppl import ppl
-from multimodal_eval.cli.options import RunLocation, output_options
-from multimodal_eval.cli.show_dialogue import scored
+from multimodal_eval.cli.model_options import generation_settings, model_options
+from multimodal_eval.cli.options import Command, Params, RunLocation, ScoringByDefault, output_options, progress_bar
+from multimodal_eval.cli.show import DASH, as_text, console, generation_lines, interval, lint_lines, number, table_of
+from multimodal_eval.cli.terminal import styled, warning
+from multimodal_eval.report.remarks import warnings
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from multimodal_eval.contests.dialogue.contest import PreparedReplies
+    from multimodal_eval.contests.dialogue.replies import GeneratedDialogues
+    from multimodal_eval.contests.dialogue.report import DialogueReport, ReplyReport
+    from multimodal_eval.data.runs.run import Run
+
+
+def scored(
+    prepared: PreparedReplies, folder: Any, worst: int, params: Params, *, overwrite: bool | None = None
+) -> None:
+    """Score a submission, and show the results."""
+    from multimodal_eval.cli.finish import check_gates, check_thresholds
+    from multimodal_eval.cli.report import write_report
+    from multimodal_eval.contests.dialogue.report import dialogue_report
+
+    check_gates(params, prepared.plan)
+    with progress_bar() as progress:
+        run = prepared.score(folder, progress, overwrite=overwrite)
+    if params["jsonl"]:
+        run.write_jsonl()
+    page = write_report(run, enabled=params["wants_report"])
+    report = dialogue_report(run, worst)
+    if params["format_"] == "json":
+        from multimodal_eval.core.records import to_json
+
+        click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
+    else:
+        _show_scores(report, run)
+        if page is not None:
+            click.echo(f"report: {page}")
+    check_thresholds(run, params)
+
+
+def _show_scores(report: DialogueReport, run: Run) -> None:
+    """Print the table by type, the worst replies and the warnings."""
+    out = console()
+    integral = report.integral
+    out.print(_types(report))
+    out.print(
+        styled(
+            (f"integral score {number(integral.value)}", "bold"),
+            f", 95 % interval {interval(integral.low, integral.high)}: the sum of the weighted parts",
+        ),
+        soft_wrap=True,
+    )
+    method = f"{as_text(integral.method)}; each dialogue is a cluster, each type a stratum"
+    out.print(method, style="dim", soft_wrap=True)
+    if report.worst:
+        out.print(_worst(report.worst))
+    lint = lint_lines(run.lint_report().findings) if run.is_linted else []
+    for line in [*warnings(run), *lint]:
+        out.print(warning(line), soft_wrap=True)
+    out.print("\nsignatures", style="bold")
+    for signature in run.info.signatures.values():
+        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
+    out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
+
+
+def _types(report: DialogueReport) -> Table:
+    replies = sum(row.replies for row in report.types)
+    dialogues = sum(row.n for row in report.types)
+    heads = ["N", "replies", "METEOR", "HM", "mean", "95 % interval", "weight", "weighted part"]
+    table = table_of(f"dialogue, {dialogues:,} dialogues, {replies:,} replies", ["type"], heads)
+    for row in report.types:
+        table.add_row(
+            row.type,
+            f"{row.n:,}",
+            f"{row.replies:,}",
+            *(number(figure.value) for figure in (row.meteor, row.hidden_metric, row.mean)),
+            interval(row.mean.low, row.mean.high),
+            f"{row.weight:.4g}",
+            number(row.part),
+        )
+    total = report.integral
+    weighted = [number(figure.value) for figure in (report.meteor, report.hidden_metric)]
+    cells = (f"{dialogues:,}", f"{replies:,}", *weighted, "", interval(total.low, total.high), "", number(total.value))
+    table.add_row("integral", *cells, style="bold")
+    return table
+
+
+def _worst(replies: list[ReplyReport]) -> Table:
+    table = table_of("the worst replies", ["reply", "answer", "a correct one"], ["METEOR", "HM", "mean"])
+    for reply in replies:
+        answer = reply.answer if reply.answer and reply.answer.strip() else "(blank)"
+        correct = reply.variants[0] if reply.variants else DASH
+        scores = [number(value) for value in (reply.meteor, reply.hidden_metric, reply.composite_score)]
+        table.add_row(*map(as_text, (reply.id, answer, correct)), *scores)
+    return table
+
+
+# `mmeval dialogue generate` and `mmeval dialogue run`.
+
+
+# Options of other commands that ask a model: a dialogue is its own prompt, and every reply is asked once.
+_UNUSED = ("prompt", "shots", "shot_count", "epochs", "frames", "media_as", "logprobs", "dry_run", "show_request")
+_AGAIN = "the same command"
+
+
+def _submission_options(command: Command) -> Command:
+    for option in (
+        click.option(
+            "--allow-image-urls", "allow_urls", is_flag=True, help="Fetch images from http and https addresses."
+        ),
+        click.option(
+            "--allow-outside-media",
+            "--allow-outside-images",
+            "allow_outside",
+            is_flag=True,
+            help="Open images and audio outside that folder.",
+        ),
+        click.option(
+            "--media-root",
+            "--image-root",
+            type=click.Path(path_type=Path),
+            help="The folder of images and audio; default: the folder of QUESTIONS.",
+        ),
+        click.option("--accept-open", is_flag=True, help="Give up replies whose requests fail again and again."),
+        click.option("--overwrite", is_flag=True, help="Ask again, and replace the files in the folder of -o."),
+        click.option(
+            "--no-logprobs", is_flag=True, help="Do not ask for log-probabilities, and write no ppl_output.json."
+        ),
+        click.option(
+            "-o",
+            "--output",
+            required=True,
+            type=click.Path(path_type=Path, file_okay=False),
+            help="The folder for output.json, ppl_output.json and the model's answers.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("questions", type=click.Path(path_type=Path))
+@_submission_options
+@model_options
+def generate(questions: Path, output: Path, **params: Any) -> None:
+    """Ask a model for every reply in QUESTIONS, and write output.json and ppl_output.json into a folder.
+
+    QUESTIONS: {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}, the user's turns.
+
+    Every reply is asked with the whole conversation before it. ppl_output.json has the perplexities of the replies,
+    from the model's own log-probabilities, if the endpoint gives them. The same command continues what was interrupted.
+    If a reply fails, the later ones of its dialogue are not asked, the files name the reason, and the exit code is 1.
+    """
+    generated = _generated(questions, output, params)
+    _show_generated(generated)
+    generated.refuse_failures()
+    click.echo(f"Score them: mmeval dialogue GOLD {quote(str(output))}", err=True)
+
+
+@click.command()
+@click.argument("gold", type=click.Path(path_type=Path))
+@click.argument("questions", type=click.Path(path_type=Path))
+@_submission_options
+@model_options
+@contest_options
+@worst_option
+@output_options
+def run(gold: Path, questions: Path, output: Path, worst: int, **params: Any) -> None:
+    """Ask a model for every reply in QUESTIONS as `mmeval dialogue generate` does, and score them against GOLD.
+
+    The scored run is in the folder `run` inside the folder of -o.
+    """
+    from multimodal_eval.cli.finish import check_gates
+    from multimodal_eval.contests.dialogue.contest import prepare
+    from multimodal_eval.core.errors import ConfigError
+    from multimodal_eval.run.plan import make_plan
+
+    contest = contest_of(gold, {**params, "questions": questions})
+    check_gates(params, make_plan(contest.config))
+    target = output / "run"
+    if target.exists() and not params["overwrite"]:
+        raise ConfigError(f"{target} already exists. Name another folder with -o, or start again with --overwrite")
+    generated = _generated(questions, output, params, list(contest.gold))
+    _show_generated(generated)
+    generated.refuse_failures()
+    if generated.perplexities is None:
+        raise ConfigError(f"{generated.note}, then score with: mmeval dialogue {quote(str(gold))} {quote(str(output))}")
+    scored(prepare(contest, output), target, worst, params, overwrite=params["overwrite"] or None)
+
+
+def _without(command: click.Command, names: Collection[str], required: str) -> None:
+    """Remove options that a command shares with others, and require one."""
+    command.params = [param for param in command.params if isinstance(param, click.Argument) or param.name not in names]
+    for param in command.params:
+        param.required = param.required or param.name == required
+
+
+_without(generate, _UNUSED, "model")
+_without(run, (*_UNUSED, "questions"), "model")
+
+
+def _generated(questions: Path, output: Path, params: Params, order: Sequence[str] | None = None) -> GeneratedDialogues:
+    from multimodal_eval.contests.dialogue.generation import ANSWERS, MediaRules, generate_dialogues
+
+    settings = generation_settings({**dict.fromkeys(_UNUSED), **params}) or {}
+    if params["no_logprobs"]:
+        settings["parameters"] = {**settings.get("parameters", {}), "logprobs": False}
+    media = MediaRules(params["media_root"], params["allow_outside"], params["allow_urls"])
+    with progress_bar("replies") as progress, _continuable(output / ANSWERS):
+        return generate_dialogues(
+            questions,
+            output,
+            model=params["model"],
+            generation=settings,
+            media=media,
+            overwrite=params["overwrite"],
+            accept_open=params["accept_open"],
+            progress=progress,
+            order=order,
+        )
+
+
+@contextmanager
+def _continuable(folder: Path) -> Iterator[None]:
+    """Say that the same command continues, where others would name a command for the folder with the answers."""
+    from multimodal_eval.cli.running import continuable
+    from multimodal_eval.core.errors import MultimodalEvalError
+
+    name = str(folder)
+    command = rf"mmeval \w+ --resume (?:{re.escape(quote(name))}|{re.escape(name)})"
+    try:
+        with continuable(folder, _AGAIN):
+            yield
+    except MultimodalEvalError as error:
+        if re.search(command, str(error)) is None:
+            raise
+        raise type(error)(re.sub(command, _AGAIN, str(error))) from error
+
+
+def _show_generated(generated: GeneratedDialogues) -> None:
+    """Print what was asked and written, on standard error: `run` prints results on standard output."""
+
+    for line in generation_lines(generated.folder, generated.folder.read_info()):
+        click.echo(line, err=True)
+    files = [generated.output, *([] if generated.perplexities is None else [generated.perplexities])]
+    counts = f"{len(generated.replies):,} replies of {len(generated.dialogues):,} dialogues"
+    click.echo(f"{counts}: {', '.join(map(str, files))}", err=True)
+    if generated.note is not None:
+        click.echo(f"! {generated.note}", err=True)
+
+
+# `mmeval dialogue ppl`.
+
+
+# The same as in models.language.causal, which is slow to import; a test compares the two.
+DEFAULT_CAUSAL_LM = "smollm2-135m"
+
+
+@click.command()
+@click.argument("questions", type=click.Path(path_type=Path))
+@click.argument("answers", metavar="OUTPUT", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to write: ppl_output.json."
+)
+@click.option(
+    "--model",
+    default=DEFAULT_CAUSAL_LM,
+    show_default=True,
+    help="A language model by name, directory or hf:ORG/NAME; it may also read images or audio.",
+)
+@click.option(
+    "--any-language", is_flag=True, help="Continue even if answers are in a language that the model does not support."
+)
+@click.option("--fetch", "fetching", is_flag=True, help="First fetch the model if it is missing.")
+@click.option(
+    "--media-root",
+    "--image-root",
+    type=click.Path(path_type=Path),
+    help="The folder of images and audio; default: the folder of QUESTIONS.",
+)
+@click.option(
+    "--allow-outside-media",
+    "--allow-outside-images",
+    "allow_outside",
+    is_flag=True,
+    help="Open images and audio outside that folder.",
+)
+@click.option("--allow-image-urls", "allow_urls", is_flag=True, help="Fetch images from http and https addresses.")
+def ppl(questions: Path, answers: Path, output: Path, model: str, **params: Any) -> None:
+    """Compute the perplexity of every answer in OUTPUT with a language model.
+
+    QUESTIONS: {dialogue: [[{"type": "text" | "image" | "audio", "content": …}, …], …]}, the user's turns.
+    OUTPUT: {dialogue: [answer, …]}, one per turn. Each answer is conditioned on the whole conversation before it.
+    """
+    from multimodal_eval.cli.fetch import fetch_all
+    from multimodal_eval.contests.dialogue.files import read_answers, read_questions
+    from multimodal_eval.contests.dialogue.perplexities import perplexities
+    from multimodal_eval.core.records import to_json
+    from multimodal_eval.data.readers.problems import Problems
+    from multimodal_eval.data.runs.storage import write_atomically
+    from multimodal_eval.media.policy import MediaPolicy
+    from multimodal_eval.models.language.conversations import open_conversation_lm
+    from multimodal_eval.models.source import fetchable
+
+    if not output.resolve().parent.is_dir() or output.is_dir():
+        raise click.UsageError(f"--output {output} must be a file in an existing folder")
+    problems = Problems()
+    user_turns, model_answers = read_questions(questions, problems), read_answers(answers, problems)
+    problems.raise_if_any()
+    if params["fetching"]:
+        for line in fetch_all(fetchable(model)):
+            click.echo(line, err=True)
+    policy = MediaPolicy(
+        root=params["media_root"] or questions.resolve().parent,
+        allow_outside=params["allow_outside"],
+        allow_urls=params["allow_urls"],
+    )
+    language_model = open_conversation_lm(model)
+    with progress_bar() as progress:
+        values = perplexities(
+            user_turns,
+            model_answers,
+            language_model,
+            policy=policy,
+            any_language=params["any_language"],
+            tell=lambda note: click.echo(f"! {note}", err=True),
+            progress=progress,
+        )
+    write_atomically(output, lambda path: path.write_bytes(to_json(values)))
+    click.echo(f"{sum(map(len, values.values()))} perplexities by {language_model.label}: {output}", err=True)
 
 
 @click.group(

@@ -70,7 +70,7 @@ def _verify(names: list[str]) -> None:
 
 def fetch_all(names: Iterable[str]) -> Iterable[str]:
     """Fetch one after the other with a progress bar; yield one line per resource."""
-    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.cli.options import progress_bar
     from multimodal_eval.resources.fetch import fetch_named
 
     for name in names:

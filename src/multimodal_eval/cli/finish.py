@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from multimodal_eval.cli.options import Params
+from multimodal_eval.cli.terminal import as_text, console, warning
 from multimodal_eval.core.display import number_beside
 from multimodal_eval.core.errors import NothingScoredError, ThresholdError
 from multimodal_eval.core.metric import Direction, metric_and_part
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, JsonObject, fields_of, to_json
 
 if TYPE_CHECKING:
     from multimodal_eval.core.records import Entry
@@ -51,11 +52,8 @@ def show(run: Run, params: Params) -> None:
     if params["jsonl"]:
         run.write_jsonl()
     report = write_report(run, enabled=params["wants_report"], media_roots=params.get("media_roots", ()))
-    from multimodal_eval.cli.show_import import origin, show_origin
 
     if params["format_"] == "json":
-        from multimodal_eval.core.records import to_json
-
         lint = run.lint_report().findings if run.is_linted else None
         content = {**run.results, "run": run.folder.label, "lint": lint, **origin(run)}
         if run.info.judging:
@@ -150,3 +148,39 @@ def _missed(gate: Gate, entries: Mapping[str, Entry]) -> str | None:
         reason = f". Commonest reason: {entry.reasons[0].reason}" if entry.reasons else ""
         return f"{gate.name} is unscored, and {gate.text} needs a score{reason}"
     return gate.missed(value)
+
+
+# Where the scores of an imported run are from, on the terminal and as JSON.
+
+
+def show_origin(run: Run) -> None:
+    """Print the harness, and how the means of the run compare with its own results."""
+    info = run.info.imported
+    if info is None:
+        return
+    from multimodal_eval.run.import_log import own_means
+
+    out = console()
+    facts = {"": info.version, "model ": info.model, "task ": info.task}
+    listed = "".join(f", {name}{value}" if name else f" {value}" for name, value in facts.items() if value)
+    out.print(f"\nimported from {as_text(info.harness + listed)}", style="bold", soft_wrap=True)
+    for mean in own_means(run):
+        where = f"{mean.log}: " if mean.log else ""
+        line = f"{where}{mean.metric}: {mean.explanation}"
+        out.print(f"  {as_text(line)}" if mean.is_equal else warning(line), soft_wrap=True)
+    for note in info.notes:
+        out.print(warning(note), soft_wrap=True)
+
+
+def origin(run: Run) -> JsonObject:
+    """The same for programs; empty for a run that was not imported."""
+    info = run.info.imported
+    if info is None:
+        return {}
+    from multimodal_eval.run.import_log import own_means
+
+    means = [
+        {"metric": mean.metric, "log": mean.log, "reported": mean.stated, "mean": mean.mean, "note": mean.explanation}
+        for mean in own_means(run)
+    ]
+    return {"imported": {**fields_of(info), "reported": means}}

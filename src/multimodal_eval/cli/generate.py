@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.batch_options import batch_of, batch_options, shown_if_written
-from multimodal_eval.cli.generation_options import effort_changes, generation_settings, model_options
-from multimodal_eval.cli.options import Params, data_format_option, input_options, task_options
+from multimodal_eval.cli.model_options import (
+    batch_of,
+    batch_options,
+    effort_changes,
+    generation_settings,
+    model_options,
+    shown_if_written,
+)
+from multimodal_eval.cli.options import Params, data_format_option, input_options, progress_bar, task_options
 from multimodal_eval.cli.run import refuse_wrong_use
-from multimodal_eval.cli.running import continuable, continuing, opened_task, settings_of, started
-from multimodal_eval.cli.sample_options import answer_options
+from multimodal_eval.cli.running import (
+    answer_options,
+    continuable,
+    continuing,
+    opened_task,
+    settings_of,
+    shown_preview,
+    started,
+)
 
 if TYPE_CHECKING:
     from multimodal_eval.run.generated import GeneratedRun
@@ -31,7 +44,6 @@ def generate(data: Path | None, resumed: Any, **params: Any) -> None:
 
     The options are those of `mmeval run`. --task chooses the prompt, and is the default of `mmeval score RUN`.
     """
-    from multimodal_eval.cli.preview import shown_preview
 
     data, params = opened_task(data, params)
     refuse_wrong_use(data, resumed, params)
@@ -43,7 +55,6 @@ def generate(data: Path | None, resumed: Any, **params: Any) -> None:
 
 
 def _resumed(folder: Any, params: Params) -> GeneratedRun:
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.run.generated import continue_generation
 
     with progress_bar() as progress, continuable(folder, continuing("generate", folder)):
@@ -73,8 +84,7 @@ def _fresh(data: Any, params: Params) -> GeneratedRun:
 
 def show(run: GeneratedRun, params: Params) -> None:
     """Print what the model answered, the place of the answers, and the next command."""
-    from multimodal_eval.cli.show import as_text, console
-    from multimodal_eval.cli.show_generation import generation_lines
+    from multimodal_eval.cli.show import as_text, console, generation_lines
     from multimodal_eval.core.records import to_json
 
     label = run.folder.label

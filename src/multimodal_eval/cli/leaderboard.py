@@ -2,27 +2,275 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from multimodal_eval.cli.clarity import column_options, columns_of
 from multimodal_eval.cli.dialogue_options import contest_of, contest_options
-from multimodal_eval.cli.leaderboard_site import (
-    publish,
-    require_one_source,
-    site_folder,
-    site_options,
-    stored_board,
+from multimodal_eval.cli.options import (
+    Command,
+    MetricOption,
+    RunLocation,
+    format_option,
+    options_by_metric,
+    progress_bar,
 )
-from multimodal_eval.cli.options import MetricOption, RunLocation, format_option, options_by_metric
-from multimodal_eval.cli.recorded_command import Recorded, repeatable
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.failures import Choice
-    from multimodal_eval.analysis.leaderboard import Leaderboard
+    from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
     from multimodal_eval.contests.protocol import Contest
+    from multimodal_eval.report.site.folder import SiteFolder
+
+
+# A command that remembers how it was called, so that others can repeat it.
+
+
+_KEY = "multimodal_eval.arguments"
+# Where results go and how fast, not what they are.
+_UNIMPORTANT = {"output", "workers", "site", "title", "site_samples", "format_", "runs"}
+
+
+class Recorded(click.Command):
+    """A command that keeps its arguments as they were written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep them."""
+        ctx.meta[_KEY] = list(args)
+        return super().parse_args(ctx, args)
+
+
+def repeatable(context: click.Context) -> str:
+    """The command line without what does not change the results, and without folders of this machine."""
+    command = context.command
+    parser = command.make_parser(context)
+    values, _, order = parser.parse_args(args=list(context.meta[_KEY]))
+    words = ["mmeval", context.info_name or command.name or ""]
+    for parameter in sorted(dict.fromkeys(order), key=lambda each: not isinstance(each, click.Argument)):
+        name = parameter.name or ""
+        given = values.get(name)
+        if name in _UNIMPORTANT or not given:
+            continue
+        option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+        for value in given if isinstance(given, list) else [given]:
+            words += option if getattr(parameter, "is_flag", False) else [*option, quote(_without_folder(str(value)))]
+    return " ".join(words)
+
+
+def _without_folder(text: str) -> str:
+    path = PurePath(text)
+    return path.name if path.is_absolute() and path.name else text
+
+
+# `mmeval leaderboard --site`: the leaderboard as pages, from submissions or from runs that are scored already.
+
+
+_WITH_STORED_RUNS = {"runs", "site", "title", "site_samples", "format_"}  # parameters that --from goes with
+LONGEST_TITLE = 200  # characters
+
+
+def site_options(command: Command) -> Command:
+    """Options of the site."""
+    for option in (
+        click.option(
+            "--site-samples", is_flag=True, help="Publish samples too, with answers, REFERENCES and the full reasons."
+        ),
+        click.option("--title", help="The title of the site. Default: Leaderboard."),
+        click.option(
+            "--site",
+            type=click.Path(path_type=Path),
+            help="Write the leaderboard as pages into this folder: a new or empty one, or a site to replace.",
+        ),
+        click.option(
+            "--from",
+            "runs",
+            type=RunLocation(),
+            help="Show the leaderboard in this folder of runs again, without scoring: instead of GOLD SUBMISSIONS.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def require_one_source(context: click.Context) -> None:
+    """Either GOLD and SUBMISSIONS, or --from with nothing that would change the scores."""
+    params = context.params
+    if params["runs"] is None:
+        missing = next((name for name in ("gold", "submissions") if params[name] is None), None)
+        if missing is not None:
+            raise click.UsageError(f"Missing argument '{missing.upper()}'. Or name a folder of scored runs with --from")
+        return
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in _WITH_STORED_RUNS or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        shown = name.upper() if isinstance(parameter, click.Argument) else parameter.opts[-1]
+        raise click.UsageError(f"{shown} has no effect with --from, which scores nothing")
+
+
+def site_folder(params: dict[str, Any]) -> SiteFolder | None:
+    """The folder of the site, if it can be written to."""
+    if params["site"] is None:
+        for name in ("title", "site_samples"):
+            if params[name]:
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --site, the folder of the pages")
+        return None
+    if params["title"] is not None and not 0 < len(params["title"].strip()) <= LONGEST_TITLE:
+        raise click.UsageError(f"--title must have 1 to {LONGEST_TITLE} characters")
+    site, output = params["site"], params["output"]
+    if isinstance(output, Path) and site.resolve() == output.resolve():
+        raise click.UsageError(f"-o and --site name the same folder, {site}. Runs hold the references: keep them apart")
+    from multimodal_eval.report.site.folder import SiteFolder
+
+    return SiteFolder(site)
+
+
+def stored_board(runs: Any) -> Leaderboard:
+    """The leaderboard in a folder of runs."""
+    from multimodal_eval.analysis.leaderboard import read_leaderboard
+
+    return read_leaderboard(runs)
+
+
+def publish(folder: SiteFolder, runs: Any, board: Leaderboard, params: dict[str, Any]) -> None:
+    """Write the site, and say which page to open first."""
+    from multimodal_eval.report.site.build import TITLE, write_site
+
+    with progress_bar("files") as progress:
+        write_site(
+            folder,
+            runs,
+            board,
+            title=(params["title"] or TITLE).strip(),
+            with_samples=params["site_samples"],
+            progress=progress,
+        )
+    click.echo(f"site: {folder.path / 'index.html'}", err=params["format_"] == "json")
+    if params["site_samples"]:
+        click.echo("the site shows samples with their references: do not publish it while the task is open", err=True)
+
+
+# The table of `mmeval leaderboard` on a terminal.
+
+
+SHOWN_REASON = 3  # lines
+SHOWN_NOTES = 10  # lines about single submissions
+MAX_OTHER_METRICS = 5  # columns of further metrics
+
+
+def _cells(row: Standing, board: Leaderboard) -> list[str]:
+    from multimodal_eval.cli.show import DASH, as_text, interval, number
+    from multimodal_eval.core.display import p_value
+
+    places = {other.name: other.place for other in board.standings}
+    tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
+    gap = f"{row.behind:.4f}" if row is not board.standings[0] else ""
+    return [
+        str(row.place),
+        as_text(row.name),
+        number(row.value),
+        interval(row.low, row.high),
+        tied,
+        gap,
+        "" if row.p_value is None else p_value(row.p_value),
+    ]
+
+
+def _calibrated(row: Standing) -> str:
+    """The score that human labels correct."""
+    from multimodal_eval.cli.show import DASH, number
+
+    if row.calibrated is None or row.calibrated.value is None:
+        return DASH
+    error = row.calibrated.stderr
+    return number(row.calibrated.value) + ("" if error is None else f" ± {error:.4f}")
+
+
+def _notes(board: Leaderboard, path: Any) -> tuple[list[str], list[str]]:
+    """The notes that all runs have: those about the gold data. Then those about the input of single submissions."""
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.data.runs.storage import below
+
+    runs = [Run(below(path, row.name)) for row in board.standings]
+    first, *others = ([*run.outcome.notes, *run.info.input_notes] for run in runs)
+    shared = [line for line in first if all(line in lines for lines in others)]
+    by_run = ((run.folder.name, line) for run in runs for line in run.info.input_notes if line not in shared)
+    return shared, [f"{name}: {line}" for name, line in by_run]
+
+
+def _why_left_out(board: Leaderboard) -> str:
+    if board.failed_answers == "left-out":
+        return "they are unscored in a submission"
+    return "no answer to them could be scored"
+
+
+def _print_more(out: Any, count: int, path: Any) -> None:
+    if count > 0:
+        out.print(f"  … {count:,} more: see {path}", soft_wrap=True)
+
+
+def show_board(board: Leaderboard, path: Any) -> None:
+    """Print the ranking, the notes that all submissions share, and the refused submissions."""
+    from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
+    from multimodal_eval.cli.show import as_text, console, number, table_of
+    from multimodal_eval.cli.terminal import fits, styled, warning
+
+    out = console()
+    arrow = " ↓" if board.direction == "lower" else ""
+    other_metrics = [name for name in board.standings[0].numbers if name != board.number][:MAX_OTHER_METRICS]
+    has_labels = any(row.calibrated is not None for row in board.standings)
+    title = f"{board.number}{arrow}, {len(board.standings)} submissions, {board.samples:,} samples"
+    heads = ["score", "95 % interval", "tied with", "behind", "p", *(["calibrated"] if has_labels else [])]
+    rows = [[*_cells(row, board), *([_calibrated(row)] if has_labels else [])] for row in board.standings]
+    others = [[number(row.numbers[name]) for name in other_metrics] for row in board.standings]
+    table = table_of(title, ["place", "submission"], [*heads, *other_metrics])
+    for cells, values in zip(rows, others, strict=True):
+        table.add_row(*cells, *values)
+    if fits(out, table) or not other_metrics:
+        out.print(table)
+    else:  # the other metrics in a table of their own
+        table = table_of(title, ["place", "submission"], heads)
+        second = table_of("other metrics", ["place", "submission"], other_metrics)
+        for cells, values in zip(rows, others, strict=True):
+            table.add_row(*cells)
+            second.add_row(*cells[:2], *values)
+        out.print(table)
+        out.print(second)
+    if board.standings[0].tied_with is None:
+        single = "a single sample or group, overall or in one of the types"
+        note = f"Ties are not tested: chance cannot be estimated from {single}"
+    else:
+        tests = "paired t tests of all pairs, Holm-corrected p < .05"
+        note = f"Places are by score. tied with: places from which it does not differ beyond chance ({tests})"
+    out.print(f"{note}.", style="dim", soft_wrap=True)
+    if has_labels:
+        note = "calibrated: the score corrected by human labels, ± its standard error. Places are by the metric alone."
+        out.print(note, style="dim", soft_wrap=True)
+    if board.left_out:
+        out.print(warning(f"{board.left_out:,} samples are left out for all: {_why_left_out(board)}"), soft_wrap=True)
+    if failed := [row for row in board.standings if row.failures]:
+        out.print(warning(f"{rule_in_words(board.failed_answers)}:"), soft_wrap=True)
+        for row in failed[:SHOWN_NOTES]:
+            out.print(f"  {as_text(row.name)}: {failures_in_words(row.failures)}", soft_wrap=True)
+        _print_more(out, len(failed) - SHOWN_NOTES, path)
+    shared, individual = _notes(board, path)
+    for line in [*shared, *individual[:SHOWN_NOTES]]:
+        out.print(warning(line), soft_wrap=True)
+    _print_more(out, len(individual) - SHOWN_NOTES, path)
+    for refused in board.refused:
+        lines = refused.reason.splitlines()
+        out.print(styled(("refused", "red"), f" {as_text(refused.name)}: {as_text(lines[0])}"), soft_wrap=True)
+        for line in lines[1:SHOWN_REASON]:
+            out.print(f"  {as_text(line)}", soft_wrap=True)
+        if len(lines) > SHOWN_REASON:
+            out.print(f"  … {len(lines) - SHOWN_REASON} more lines in {path}/leaderboard.json", soft_wrap=True)
+    out.print(f"\n{as_text(board.signature)}", style="dim", soft_wrap=True)
+    out.print(f"runs: {as_text(str(path))}", soft_wrap=True)
+
 
 WHAT = {"dialogue": "dialogues", "clarity": "CLARITY's data", "samples": "samples"}
 _DEFAULTS = {"failed_answers": "worst"}
@@ -91,7 +339,6 @@ def leaderboard(context: click.Context, /, gold: Path | None, submissions: Path 
     With --site, the leaderboard also becomes a folder of pages for any file host. No page shows answers, references or
     ids of samples, unless --site-samples is given.
     """
-    from multimodal_eval.cli.leaderboard_table import show_board
 
     require_one_source(context)
     site = site_folder(params)  # before anything is scored
@@ -117,7 +364,6 @@ def _scored(gold: Path, submissions: Path, context: click.Context, params: dict[
     """Score and rank all submissions; gives also the folder of their runs."""
     from multimodal_eval.analysis.leaderboard import leaderboard as ranked
     from multimodal_eval.analysis.leaderboard import metric_to_rank_by
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.contests.submissions import score_all, skipped_entries, submissions_in
     from multimodal_eval.run.opening import timed_folder
 

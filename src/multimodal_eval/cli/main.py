@@ -29,6 +29,13 @@ from multimodal_eval.cli.judge import judge
 from multimodal_eval.cli.leaderboard import leaderboard
 from multimodal_eval.cli.lint import lint
 from multimodal_eval.cli.ls import ls
+from multimodal_eval.cli.messages import (
+    flush,
+    refuse_silent_exits,
+    show_warnings_plainly,
+    silence_output,
+    tell,
+)
 from multimodal_eval.cli.meta import meta
 from multimodal_eval.cli.report import report
 from multimodal_eval.cli.rescore import rescore
@@ -39,7 +46,6 @@ from multimodal_eval.cli.sensitivity import sensitivity
 from multimodal_eval.cli.validate import validate
 from multimodal_eval.cli.verify import verify
 from multimodal_eval.cli.view import view
-from multimodal_eval.cli.warnings import show_warnings_plainly
 from multimodal_eval.core.visible import protect_streams, protected_streams
 
 _COMPLETION = {"_MMEVAL_COMPLETE"}  # variables of the shell's completion, which ends with `sys.exit`
@@ -98,8 +104,6 @@ add_examples(cli)
 
 def main() -> None:
     """Run a command. Every failure prints a message, and only a command that succeeds exits with 0."""
-    from multimodal_eval.cli.failures import flush, refuse_silent_exits, silence_output, tell
-
     protect_streams()  # also for the messages below, warnings and tracebacks
     os.environ.setdefault("PYTHON_COLORS", "0")  # Python would colour a traceback with escape sequences
     show_warnings_plainly()

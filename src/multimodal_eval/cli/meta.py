@@ -13,6 +13,7 @@ from multimodal_eval.cli.options import (
     input_options,
     options_by_metric,
     plugin_option,
+    progress_bar,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def meta(data: Any, format_: str, **params: Any) -> None:
     kappa and a calibration curve; --human may then be a file of labels), or a folder with the judgments of
     Flickr8k (ExpertAnnotations.txt or CrowdFlowerAnnotations.txt, and Flickr8k.token.txt; plain or .gz).
     """
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.readers import limits
     from multimodal_eval.run.meta import Request, meta_evaluate
 
@@ -83,8 +83,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _show(results: MetaEvaluation) -> None:
-    from multimodal_eval.cli.show import as_text, console, fits
-    from multimodal_eval.cli.show_calibration import show_calibration
+    from multimodal_eval.cli.show import as_text, console, fits, show_calibration
     from multimodal_eval.cli.terminal import warning
 
     out = console()

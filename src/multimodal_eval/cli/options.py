@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""What several commands share: options, the default command of a group, and the progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from multimodal_eval.core.progress_line import ProgressLine
     from multimodal_eval.run.engine.base import Engine
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Params = Mapping[str, Any]  # click's values of a command's parameters, by name
@@ -359,3 +361,38 @@ def _output_options(command: Command, formats: Callable[[Command], Command]) -> 
     ):
         command = option(command)
     return command
+
+
+DEFAULT = "score"
+
+
+class ScoringByDefault(click.Group):
+    """Runs the command `score` if no other is named; `usages` are the usage lines of its help."""
+
+    def __init__(self, *args: Any, usages: tuple[str, ...] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.usages = usages
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the default command's name if none is named."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write all usage lines."""
+        for usage in self.usages:
+            formatter.write_usage(ctx.command_path, usage)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of `score`, then the commands."""
+        scoring = self.commands[DEFAULT]
+        scoring.format_options(click.Context(scoring, parent=ctx), formatter)
+        self.format_commands(ctx, formatter)
+
+
+def progress_bar(unit: str = "samples") -> ProgressLine:
+    """A context manager and callback `(stage, done, total)` that shows the progress on standard error."""
+    from multimodal_eval.core.progress_line import ProgressLine
+
+    return ProgressLine(unit=unit)

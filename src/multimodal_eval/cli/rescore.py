@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.judge_options import judge_options, judge_settings
+from multimodal_eval.cli.model_options import judge_options, judge_settings
 from multimodal_eval.cli.options import (
     RunLocation,
     empty_option,
@@ -18,6 +18,7 @@ from multimodal_eval.cli.options import (
     output_options,
     overwrite_option,
     plugin_option,
+    progress_bar,
     refuse_overwrite_alone,
 )
 from multimodal_eval.cli.running import continuable, continuing
@@ -45,7 +46,6 @@ from multimodal_eval.cli.running import continuable, continuing
 def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path, ...], **params: Any) -> None:
     """Score RUN's samples under another configuration; reuse the scores that stay the same."""
     from multimodal_eval.cli.finish import check_gates, conclude, shown_if_partly_scored
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.opening import default_folder

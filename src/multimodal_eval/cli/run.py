@@ -7,15 +7,19 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.batch_options import batch_of, batch_options, shown_if_written
-from multimodal_eval.cli.generation_options import (
+from multimodal_eval.cli.model_options import (
+    JUDGE_CHANGEABLE,
+    batch_of,
+    batch_options,
     effort_changes,
     generation_settings,
+    judge_options,
     model_options,
     refuse_no_model,
+    shown_if_written,
     until_options,
+    with_judge_options,
 )
-from multimodal_eval.cli.judge_options import JUDGE_CHANGEABLE, judge_options, with_judge_options
 from multimodal_eval.cli.options import (
     Params,
     data_output_options,
@@ -30,10 +34,11 @@ from multimodal_eval.cli.running import (
     fetch,
     opened_task,
     refuse_others,
+    run_options,
     settings_of,
+    shown_preview,
     started,
 )
-from multimodal_eval.cli.sample_options import run_options
 
 
 @click.command()
@@ -55,7 +60,6 @@ def run(data: Path | None, resumed: Any, **params: Any) -> None:
     missing.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
-    from multimodal_eval.cli.preview import shown_preview
 
     data, params = opened_task(data, params)
     refuse_wrong_use(data, resumed, params)

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from multimodal_eval.cli.generation_options import preview_options
-from multimodal_eval.cli.judge_options import (
+from multimodal_eval.cli.model_options import (
     JUDGE_CHANGEABLE,
     JUDGE_OPTIONS,
     judge_changes,
     judge_options,
     judge_settings,
+    preview_options,
     with_judge_options,
 )
 from multimodal_eval.cli.options import (
@@ -22,6 +22,7 @@ from multimodal_eval.cli.options import (
     engine_of,
     engine_options,
     input_options,
+    progress_bar,
     refuse_overwrite_alone,
     task_options,
 )
@@ -32,10 +33,11 @@ from multimodal_eval.cli.running import (
     fetch,
     opened_task,
     refuse_others,
+    run_options,
     settings_of,
+    show_questions,
     started,
 )
-from multimodal_eval.cli.sample_options import run_options
 
 # Options that also apply to answers that are stored already.
 _OF_SCORES = (
@@ -81,8 +83,6 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
         raise click.UsageError("--media-root needs --resume; a new run has --image-root")
     refuse_overwrite_alone(params)
     if resumed is None and not has_answers and (params["dry_run"] or params["show_request"] is not None):
-        from multimodal_eval.cli.preview import show_questions
-
         show_questions(data, predictions, params)
         return
     with shown_if_partly_scored(params):
@@ -101,7 +101,6 @@ def _is_run(data: Path) -> bool:
 def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
     """Continue a run; `settings` are further arguments of `resume`."""
     from multimodal_eval.cli.finish import check_gates
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.damage import faults
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.evaluate import resume, resumed_plan
@@ -133,7 +132,6 @@ def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
 def _generated(folder: Any, params: Params) -> Any:
     """Score the answers of a model in their run folder."""
     from multimodal_eval.cli.finish import check_gates
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.generated import score_generated, scoring_plan
     from multimodal_eval.run.plan import needed_resources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,17 @@ from multimodal_eval.core.score import BY_JUDGE, UNREAD
 from multimodal_eval.report.remarks import warnings
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from multimodal_eval.analysis.composite import CompositeParts
-    from multimodal_eval.core.records import Calibrated, Entry, Figure, Finding, LintReport
+    from multimodal_eval.analysis.generation import GenerationSummary
+    from multimodal_eval.core.judge_records import Calibration, JudgeFindings, Rate
+    from multimodal_eval.core.records import Calibrated, Entry, Figure, Finding, LintReport, RunInfo
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.data.runs.run_folder import RunFolder
+
 
 DASH, number = display.DASH, display.number
 console, fits, fitting, as_text = terminal.console, terminal.fits, terminal.fitting, terminal.as_text
@@ -57,8 +62,6 @@ def show_run(run: Run) -> None:
     if run.info.generation is not None:
         _show_generation(run)
     if run.info.judging:
-        from multimodal_eval.cli.show_judges import show_judges
-
         show_judges(run)
     out.print("\nsignatures", style="bold")
     if run.info.generation is not None:
@@ -77,7 +80,6 @@ def show_run(run: Run) -> None:
 
 def _show_generation(run: Run) -> None:
     """Print how the model answered, under the scores."""
-    from multimodal_eval.cli.show_generation import generation_lines
 
     out = console()
     for line in generation_lines(run.folder, run.info):
@@ -279,3 +281,176 @@ def show_lint(lint: LintReport) -> None:
             "\n".join(map(as_text, finding.examples[:_EXAMPLES])),
         )
     out.print(table)
+
+
+def generation_lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
+    """The counts of statuses with the first reasons of failures, then tokens, time, cost and cache hits."""
+    from multimodal_eval.analysis.generation import generation_summary
+
+    summary = generation_summary(folder, info)
+    if summary is None:
+        return
+    yield from summary.outcome_lines
+    if details := list(_details(summary, folder, info)):
+        yield "; ".join(details)
+
+
+def _details(summary: GenerationSummary, folder: RunFolder, info: RunInfo) -> Iterator[str]:
+    from multimodal_eval.analysis.generation import busy_seconds
+    from multimodal_eval.core.progress_line import duration
+    from multimodal_eval.generate.prices import money
+    from multimodal_eval.run.generation.metered import paid
+
+    generation = summary.info
+    if generation.input_tokens or generation.output_tokens:
+        yield f"tokens: {generation.input_tokens:,} in, {generation.output_tokens:,} out"
+    seconds = busy_seconds(folder, len(info.parts))
+    asked = summary.samples - summary.cached
+    if seconds >= 1 and asked:
+        yield f"{duration(seconds)}, {asked / seconds:,.1f} requests per second"
+    if summary.cached:
+        yield f"{summary.cached:,} from the cache"
+    config = info.config.generation
+    if config is not None and config.price is not None:
+        yield f"cost: {money(paid(folder, info, config.price), config.price.currency)}"
+
+
+# What is known about the judges of a run, on the terminal.
+
+
+def show_judges(run: Run, only: str | None = None) -> None:
+    """Print one or two lines per judge under the table of a run, then its warnings; `only` names one metric."""
+    from multimodal_eval.analysis.judges import judges_of
+
+    report = judges_of(run)
+    if report is None:
+        return
+    out = terminal.console()
+    for metric, known in report.metrics.items():
+        if only in (None, metric):
+            for line in judge_lines(metric, known):
+                out.print(terminal.as_text(line), soft_wrap=True)
+            _show_warnings(metric, known)
+
+
+def show_injections(run: Run) -> None:
+    """Print the warning about answers that address the judge, if there are any."""
+
+    findings = run.lint_report().findings if run.is_linted else []
+    lines = lint_lines([finding for finding in findings if finding.code == "JUDGE_INJECTION"])
+    out = terminal.console()
+    for line in lines:
+        out.print(terminal.warning(line), soft_wrap=True)
+    if lines and run.is_kept:
+        out.print(f"  samples and reasons: mmeval lint {terminal.as_text(run.folder.label)}", soft_wrap=True)
+
+
+def _show_warnings(metric: str, known: JudgeFindings) -> None:
+    out = terminal.console()
+    for line in known.warnings:
+        out.print(terminal.warning(f"{metric}: {line}"), soft_wrap=True)
+
+
+def judge_lines(metric: str, known: JudgeFindings) -> Iterator[str]:
+    """How many verdicts there are, then what order, length, panel and repetitions change."""
+    counts = [f"{known.questions:,} verdicts of {', '.join(known.models)}"]
+    if known.unreadable:
+        counts.append(f"{sum(known.unreadable.values()):,} unreadable")
+    if known.failed:
+        counts.append(f"{sum(known.failed.values()):,} failed")
+    if known.injections:
+        verb = "answer addresses" if known.injections == 1 else "answers address"
+        counts.append(f"{known.injections:,} {verb} the judge")
+    yield f"{metric}: {'; '.join(counts)}"
+    if changes := list(_changes(known)):
+        yield f"  {'; '.join(changes)}"
+
+
+def _changes(known: JudgeFindings) -> Iterator[str]:
+    if known.flips is not None:
+        if known.flips.flips.total:
+            yield f"flips {_share(known.flips.flips)}"
+        yield f"first shown wins {_share(known.flips.first)}"
+    if known.length is not None:
+        yield f"longer wins {_share(known.length.longer_wins)}"
+    for agreement in known.agreement:
+        yield f"alpha between {agreement.between} {number(agreement.alpha.value)}"
+    if known.variance is not None:
+        both = known.variance.stderr_of_samples**2 + known.variance.stderr_of_judge**2
+        if both > 0:
+            yield f"{100 * known.variance.stderr_of_judge**2 / both:.0f} % of the squared standard error is the judge's"
+
+
+def _share(rate: Rate) -> str:
+    if rate.value is None:
+        return "–"
+    return f"{100 * rate.value:.1f} % ({rate.count:,} of {rate.total:,})"
+
+
+# A judge against human labels as tables on the terminal.
+
+
+def show_calibration(title: str, calibration: Calibration, out: Console) -> None:
+    """Print the scores of the judge and of the labels, how well they agree, and the calibration curve."""
+    out.print(_scores(title, calibration))
+    out.print(_agreement(calibration))
+    if calibration.curve:
+        out.print(_curve(calibration))
+    for line in (*calibration.notes, *_undefined(calibration)):
+        out.print(terminal.warning(line), soft_wrap=True)
+
+
+def _scores(title: str, calibration: Calibration) -> Table:
+    labels = f"{calibration.labels:,} of {calibration.samples:,} samples labelled in {as_text(calibration.column)}"
+    table = table_of(f"{as_text(title)}: {labels}", ["by"], ["score", "std. error", "95 % interval"])
+    rows: dict[str, Figure | None] = {
+        "metric alone": calibration.judge,
+        "labels alone": calibration.human,
+        "both: PPI++": calibration.corrected,
+        "both: PPI (lambda = 1)": calibration.classical,
+        "both: Rogan-Gladen": calibration.rogan_gladen,
+    }
+    for name, figure in rows.items():
+        if figure is not None:
+            cells = [number(figure.value), number(figure.stderr), interval(figure.low, figure.high)]
+            table.add_row(name, *cells, style="bold" if figure is calibration.corrected else "")
+    return table
+
+
+def _agreement(calibration: Calibration) -> Table:
+    table = table_of("", ["metric and labels"], ["value", "95 % interval", "labels"])
+    rates: dict[str, Rate | None] = {
+        "equal labels": calibration.agreement,
+        "sensitivity: score 1 for label 1": calibration.sensitivity,
+        "specificity: score 0 for label 0": calibration.specificity,
+    }
+    for name, rate in rates.items():
+        if rate is not None:
+            table.add_row(name, number(rate.value), interval(rate.low, rate.high), f"{rate.count:,} / {rate.total:,}")
+    for name, figure in (("Cohen's kappa", calibration.kappa), ("Pearson's correlation", calibration.correlation)):
+        if figure is not None:
+            table.add_row(name, number(figure.value), interval(figure.low, figure.high), f"{calibration.labels:,}")
+    worth = DASH if calibration.worth is None else f"{calibration.worth:,.0f}"
+    table.add_row("labels alone of the same precision", worth, "", "")
+    table.add_row("weight of the metric (lambda)", f"{calibration.power:.2f}", "", "")
+    return table
+
+
+def _curve(calibration: Calibration) -> Table:
+    table = table_of("labels by score", [], ["score", "mean label", "95 % interval", "labels"])
+    for point in calibration.curve:
+        between = interval(point.low, point.high)
+        table.add_row(f"{point.judge:.4g}", number(point.human), between, f"{point.n:,}")
+    return table
+
+
+def _undefined(calibration: Calibration) -> Iterator[str]:
+    """Why values are missing."""
+    for name, figure in (
+        ("the calibrated score", calibration.corrected),
+        ("kappa", calibration.kappa),
+        ("the correlation", calibration.correlation),
+        ("Rogan-Gladen", calibration.rogan_gladen),
+    ):
+        if figure is not None and figure.low is None:
+            yield f"{name}: {figure.method}"

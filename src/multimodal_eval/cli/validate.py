@@ -13,6 +13,7 @@ from multimodal_eval.cli.options import (
     empty_option,
     input_options,
     log_format_option,
+    progress_bar,
     questions_option,
     task_options,
 )
@@ -34,7 +35,6 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
 
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'. DATA may also be a task file (YAML).
     """
-    from multimodal_eval.cli.progress import progress_bar
     from multimodal_eval.cli.show import console
     from multimodal_eval.cli.terminal import warning
     from multimodal_eval.data.logs.recognised import is_dataset

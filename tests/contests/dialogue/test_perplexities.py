@@ -258,7 +258,7 @@ class TestCommand:
 
 
 def test_the_command_names_the_default_model_without_importing_models():
-    from multimodal_eval.cli.dialogue_ppl import DEFAULT_CAUSAL_LM
+    from multimodal_eval.cli.dialogue import DEFAULT_CAUSAL_LM
     from multimodal_eval.models.language import causal
 
     assert causal.DEFAULT_CAUSAL_LM == DEFAULT_CAUSAL_LM

@@ -1,14 +1,21 @@
-"""The options of commands that ask a model."""
+"""The options of commands that ask a model, an OpenAI batch API, or a judge."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from multimodal_eval.cli.options import Command, KeyValue, Params, PositiveNumber, RunLocation
+
+if TYPE_CHECKING:
+    from multimodal_eval.core.config import RunConfig
+    from multimodal_eval.run.generation.batch import Batch
+    from multimodal_eval.run.judging.settings import JudgeSettings
+
 
 _UNTIL = re.compile(r"\s*(?P<metric>[^\s±+]+)\s*(?:±|\+-|\+/-)\s*(?P<width>[0-9.eE-]+)\s*")
 
@@ -192,3 +199,138 @@ def refuse_no_model(params: Params) -> None:
         raise click.UsageError(
             "name a model: --model PROVIDER:NAME, such as openai:NAME with --base-url URL. Providers: mmeval ls models"
         )
+
+
+# OpenAI's batch API: files instead of an endpoint.
+
+
+def batch_options(command: Command) -> Command:
+    """Requests that are written to files, and results that are read from files."""
+    out = click.option(
+        "--batch-out",
+        type=click.Path(dir_okay=False),
+        help="Write the requests to this file, for OpenAI's batch API, instead of asking. Several files if there are "
+        "too many for one.",
+    )
+    into = click.option(
+        "--batch-in",
+        type=click.Path(exists=True, dir_okay=False),
+        multiple=True,
+        help="Read the answers from this file of the batch API; several are possible, also files of errors.",
+    )
+    return out(into(command))
+
+
+def batch_of(params: Params) -> Batch | None:
+    """The files that take the place of the endpoint, if any were named."""
+    from multimodal_eval.run.generation.batch import BatchIn, BatchOut
+
+    if params["batch_out"] and params["batch_in"]:
+        raise click.UsageError("--batch-out writes requests and --batch-in reads results: give one of them")
+    if params["batch_out"]:
+        if params["accept_open"]:
+            raise click.UsageError("--batch-out leaves every sample open until its result is read: no --accept-open")
+        return BatchOut(params["batch_out"])
+    return BatchIn(params["batch_in"]) if params["batch_in"] else None
+
+
+@contextmanager
+def shown_if_written() -> Iterator[None]:
+    """Print where the requests of a batch are. That is not a failure."""
+    from multimodal_eval.run.generation.batch import BatchWrittenError
+
+    try:
+        yield
+    except BatchWrittenError as written:
+        click.echo(str(written))
+        raise click.exceptions.Exit(0) from None
+
+
+# Judges.
+
+
+# Parameter of a command -> setting of a judge that may change while a run is continued.
+_CHANGEABLE = {
+    "judge_urls": "base_url",
+    "judge_key_envs": "key_env",
+    "judge_concurrency": "concurrency",
+    "judge_prices": "prices",
+    "judge_budget": "budget",
+    "use_judge_cache": "use_cache",
+}
+JUDGE_CHANGEABLE = tuple(_CHANGEABLE)
+JUDGE_OPTIONS = ("judges", "judge_repeats", *JUDGE_CHANGEABLE)
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--judge",
+        "judges",
+        multiple=True,
+        help="The model that the judges among --metrics ask: PROVIDER:NAME; several are a panel.",
+    ),
+    click.option(
+        "--judge-url",
+        "judge_urls",
+        multiple=True,
+        help="The address of the judge's endpoint; one for all or each.",
+    ),
+    click.option(
+        "--judge-key-env",
+        "judge_key_envs",
+        multiple=True,
+        help="The environment variable with the judge's key; one for all or each.",
+    ),
+    click.option("--judge-repeats", type=click.IntRange(1), help="Ask the judge every question this many times."),
+    click.option("--judge-concurrency", type=click.IntRange(1), help="At most this many questions at once per judge."),
+    click.option("--judge-prices", type=click.Path(), help="A YAML file with the prices of the judges, as --prices."),
+    click.option("--judge-budget", type=PositiveNumber(), help="Stop before a judge costs more; needs --judge-prices."),
+    click.option(
+        "--no-judge-cache",
+        "use_judge_cache",
+        is_flag=True,
+        flag_value=False,
+        default=None,
+        help="Ask the judge again what it was asked before.",
+    ),
+)
+
+
+def judge_options(command: Command) -> Command:
+    """Which model judges, and how it is asked."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def with_judge_options(config: RunConfig, params: Params) -> RunConfig:
+    """The configuration with the settings that were given for its judges."""
+    if all(params[option] in (None, ()) for option in JUDGE_OPTIONS):
+        return config
+    from multimodal_eval.run.judging.settings import with_judge
+
+    return with_judge(config, judge_settings(params))
+
+
+def judge_settings(params: Params) -> JudgeSettings:
+    """The settings that were given for the judges."""
+    from multimodal_eval.run.judging.settings import JudgeSettings
+
+    return JudgeSettings(
+        models=params["judges"],
+        addresses=params["judge_urls"],
+        key_envs=params["judge_key_envs"],
+        repeats=params["judge_repeats"],
+        concurrency=params["judge_concurrency"],
+        prices=params["judge_prices"],
+        budget=params["judge_budget"],
+        use_cache=params["use_judge_cache"],
+    )
+
+
+def judge_changes(params: Params) -> dict[str, Any]:
+    """The settings that were given for the judges of a run that is continued; they change no verdict."""
+    changes = {name: params[option] for option, name in _CHANGEABLE.items() if params[option] not in (None, ())}
+    for name in ("base_url", "key_env"):
+        if name in changes:
+            changes[name] = list(changes[name])
+    return changes

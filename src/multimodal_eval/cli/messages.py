@@ -1,15 +1,37 @@
-"""What the command line says when a command fails, and its exit code."""
+"""What the command line says when a command warns or fails, and its exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
+
+_ABOUT_RUNS = ".* is from a version without checksums"
+
+
+def show_warnings_plainly() -> None:
+    """Print the package's warnings about runs and endpoints as one line each; those about runs once per command."""
+    shown: set[type[Warning]] = set()
+    usual = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *place: Any, **options: Any) -> None:
+        if category.__name__ == "RefusedWishWarning":
+            click.echo(f"warning: {message}", err=True)
+        elif category.__name__ != "UncheckedRunWarning":
+            usual(message, category, *place, **options)
+        elif category not in shown:
+            shown.add(category)
+            click.echo(f"warning: {message}", err=True)
+
+    warnings.filterwarnings("always", message=_ABOUT_RUNS)
+    warnings.showwarning = show
+
 
 FAILED = 1
 DEBUG = "MMEVAL_DEBUG"  # set this environment variable to see the traceback of any error
