@@ -16,8 +16,8 @@ from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import use_generators
-from multimodal_eval.report.judges import claim_of
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.one_run import claim_of
+from multimodal_eval.report.run_warnings import warnings
 from multimodal_eval.run.judging.settings import JudgeSettings, with_judge
 
 # What the answers mean, to the judge of these tests.

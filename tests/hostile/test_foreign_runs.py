@@ -16,7 +16,7 @@ from multimodal_eval import Sample, evaluate, load_run, rescore, resume
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.render import icon
+from multimodal_eval.report.build import icon
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.engine.base import Job

@@ -3,7 +3,7 @@ import sys
 import pytest
 from jinja2 import Environment
 
-from multimodal_eval.report import compiled_templates
+from multimodal_eval.report import templating
 from multimodal_eval.report.templating import templates
 
 
@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
 
 def page(folder, name="a & b"):
     """The page as a new process renders it."""
-    compiled_templates._IN_MEMORY.clear()
+    templating._IN_MEMORY.clear()
     return templates(folder).get_template("page.html.j2").render(name=name)
 
 
@@ -55,7 +55,7 @@ def test_another_version_compiles_again(folder, monkeypatch):
     page(folder)
     (file,) = compiled(folder)
     before = file.read_bytes()
-    monkeypatch.setattr("multimodal_eval.report.compiled_templates.__version__", "9.9")
+    monkeypatch.setattr("multimodal_eval.report.templating.__version__", "9.9")
     assert page(folder) == "<p>a &amp; b</p>"
     assert file.read_bytes() != before
 

@@ -14,12 +14,10 @@ from multimodal_eval.analysis.pairing import ScoredRows, scored_rows
 from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.build import report_html
-from multimodal_eval.report.charts.labels import labels as short_labels
-from multimodal_eval.report.choice import MAX_SAMPLES, choose
-from multimodal_eval.report.content import content_of
+from multimodal_eval.report.build import content_of, report_html
 from multimodal_eval.report.distributions import BINS, distribution
-from multimodal_eval.report.samples import shown_samples
+from multimodal_eval.report.samples import MAX_SAMPLES, choose, shown_samples
+from multimodal_eval.report.wording import labels as short_labels
 from multimodal_eval.run.evaluate import evaluate
 
 

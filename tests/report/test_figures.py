@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.report.figures import amount, estimate, plain, signed
-from multimodal_eval.report.verdict.sentence import counted, listed, share
+from multimodal_eval.report.wording import amount, counted, estimate, listed, plain, share, signed
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.report.content import content_of
-from multimodal_eval.report.grouped_warnings import Case, grouped_warnings
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.build import content_of
+from multimodal_eval.report.run_warnings import Case, grouped_warnings, warnings
 from multimodal_eval.run.evaluate import evaluate
 
 

@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 from multimodal_eval.cli.report import page_of
-from multimodal_eval.report.imports import imported_scores
+from multimodal_eval.report.one_run import imported_scores
 from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import FIXTURES

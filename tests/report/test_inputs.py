@@ -17,7 +17,7 @@ from multimodal_eval import Box, Message, MessagePart, Sample, evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import SCHEMA
-from multimodal_eval.report.inputs import MAX_BOXES, MAX_MESSAGES, shown_inputs
+from multimodal_eval.report.media import MAX_BOXES, MAX_MESSAGES, shown_inputs
 from multimodal_eval.report.samples import MAX_IMAGES
 from tests.edited_runs import accept_changes
 from tests.report.viewer.viewed import client

@@ -16,7 +16,7 @@ from multimodal_eval.core.records import Figure, JudgingInfo
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.judges import claim_of, judge_views
+from multimodal_eval.report.one_run import claim_of, judge_views
 from tests.judges.scripted import judged, pair
 
 pytest.importorskip("duckdb")

@@ -11,8 +11,8 @@ import pytest
 
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.report.build import asset
 from multimodal_eval.report.markdown import Inline, blocks
-from multimodal_eval.report.render import asset
 from multimodal_eval.report.templating import number
 from multimodal_eval.run.evaluate import evaluate
 

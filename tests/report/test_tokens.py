@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from multimodal_eval.report.render import asset
+from multimodal_eval.report.build import asset
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what an eye without one kind of cone sees, on linear RGB.
 VISIONS = {

@@ -11,7 +11,7 @@ from multimodal_eval.analysis.crosswalk import crosswalk_of, is_crosswalk
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.content import content_of
+from multimodal_eval.report.build import content_of
 from multimodal_eval.run.crosswalk import column_name, crosswalk
 from tests.cli.command_line import mmeval
 

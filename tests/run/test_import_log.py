@@ -15,7 +15,7 @@ from multimodal_eval.analysis.leaderboard import leaderboard
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.records import Entry, ReportedScore
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.run_warnings import warnings
 from multimodal_eval.run.import_log import OwnMean, import_log, own_means
 from multimodal_eval.run.verify import verify_run
 from tests.data.logs import inspect_log

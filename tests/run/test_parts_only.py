@@ -9,7 +9,7 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.show import show_run
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS, evaluate_sample
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.run_warnings import warnings
 from multimodal_eval.run import plan as planning
 
 REASON = "the result has no headline: one of composite_score, score, value, shape must be a key. Its parts are kept"

@@ -16,7 +16,7 @@ from multimodal_eval.cli.model_options import generation_settings, model_options
 from multimodal_eval.cli.options import Command, Params, RunLocation, ScoringByDefault, output_options, progress_bar
 from multimodal_eval.cli.show import DASH, as_text, console, generation_lines, interval, lint_lines, number, table_of
 from multimodal_eval.cli.terminal import styled, warning
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.run_warnings import warnings
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -137,7 +137,7 @@ def show_preference(run: Run, preference: Preference) -> None:
     from multimodal_eval.analysis.preferences import conclusion
     from multimodal_eval.cli.show import as_text, console, show_injections, show_judges
     from multimodal_eval.cli.terminal import warning
-    from multimodal_eval.report.remarks import claims
+    from multimodal_eval.report.run_warnings import claims
 
     out = console()
     out.print(_preference_table(preference))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.composite import Sensitivity
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.data.runs.storage import Location
-    from multimodal_eval.report.render import Theme
+    from multimodal_eval.report.build import Theme
 
 
 @click.command()
@@ -90,7 +90,7 @@ def page_of(
     """The page, with a comparison if there are several runs and a sensitivity analysis if there are weights."""
     from multimodal_eval import __version__
     from multimodal_eval.report.build import report_html
-    from multimodal_eval.report.choice import PER_GROUP, PER_GROUP_ON_PAPER
+    from multimodal_eval.report.samples import PER_GROUP, PER_GROUP_ON_PAPER
 
     comparison = None
     if len(runs) > 1:

@@ -10,7 +10,7 @@ from multimodal_eval.cli import terminal
 from multimodal_eval.core import display
 from multimodal_eval.core.records import LOG
 from multimodal_eval.core.score import BY_JUDGE, UNREAD
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.run_warnings import warnings
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,20 +1,254 @@
-"""Build the report of one or more runs."""
+"""The report of one or more runs: its content, and the HTML file that needs no network and no other file."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from markupsafe import Markup
+
+from multimodal_eval.analysis.pairing import scored_rows
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.headline import shared_headline
+from multimodal_eval.core.judge_config import DECIDED
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
-from multimodal_eval.report.choice import PER_GROUP
-from multimodal_eval.report.content import content_of
-from multimodal_eval.report.render import Theme, render
+from multimodal_eval.evaluation.cards import card_text
+from multimodal_eval.report.charts.of_report import Charts, charts_of
+from multimodal_eval.report.distributions import Distribution, distribution
+from multimodal_eval.report.markdown import Block, blocks
+from multimodal_eval.report.one_run import JudgeView, OneRun, one_run, without_samples
+from multimodal_eval.report.run_warnings import GroupedWarning, grouped_warnings
+from multimodal_eval.report.samples import EXPLANATIONS, PER_GROUP, TITLES, Chosen, Shown, choose, shown_samples
+from multimodal_eval.report.templating import templates
+from multimodal_eval.report.verdict import verdicts_of
+from multimodal_eval.report.wording import Verdict
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.analysis.composite import Sensitivity
+
+__all__ = ["Theme", "asset", "icon", "policy", "render"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Samples that were chosen for one reason."""
+
+    kind: str
+    title: str
+    explanation: str
+    samples: list[Shown]
+    elsewhere: list[tuple[str, str]]  # id and group title of samples that also belong here
+
+
+@dataclass(frozen=True)
+class Content:
+    """A whole report."""
+
+    title: str
+    verdicts: list[Verdict]
+    warnings: list[GroupedWarning]
+    runs: list[OneRun]
+    main: str
+    metrics: list[str]
+    distributions: dict[str, Distribution]
+    comparison: RunComparison | None
+    sensitivity: Sensitivity | None
+    groups: list[Group]
+    cards: dict[str, list[Block] | None]  # None if the metric's plug-in is not installed
+    charts: Charts
+
+    @property
+    def has_unscored(self) -> bool:
+        """Whether a metric left samples of some run unscored."""
+        return any(run.entries[name].n_scored < run.entries[name].n_total for run in self.runs for name in self.metrics)
+
+    @property
+    def composites(self) -> list[list[OneRun]]:
+        """The runs with a composite, in groups that have the same parts and weights."""
+        groups: dict[tuple[tuple[str, float], ...], list[OneRun]] = {}
+        for run in self.runs:
+            if run.composite is not None:
+                parts = tuple((part.enters_as, part.weight) for part in run.composite.parts)
+                groups.setdefault(parts, []).append(run)
+        return list(groups.values())
+
+    @property
+    def calibrated(self) -> set[str]:
+        """The metrics that human labels correct in some run."""
+        return {name for run in self.runs for name, entry in run.entries.items() if entry.calibrated is not None}
+
+    @property
+    def judges(self) -> list[tuple[OneRun, JudgeView]]:
+        """The judges of all runs."""
+        return [(run, judge) for run in self.runs for judge in run.judges]
+
+    @property
+    def crosswalks(self) -> list[list[OneRun]]:
+        """The runs with a crosswalk, in groups that have the same metric and rules."""
+        groups: dict[tuple[str, ...], list[OneRun]] = {}
+        for run in self.runs:
+            if run.crosswalk is not None:
+                rules = (run.crosswalk.metric, run.crosswalk.option, *(rule.rule for rule in run.crosswalk.rules))
+                groups.setdefault(rules, []).append(run)
+        return list(groups.values())
+
+    @property
+    def slice_metrics(self) -> list[str]:
+        """The metrics that have a chart of slices."""
+        return [name for name in self.metrics if any(name in each.charts for each in self.charts.slices)]
+
+    @property
+    def slice_metric(self) -> str:
+        """The metric whose slices are shown first: the headline, if it has any."""
+        names = self.slice_metrics
+        return self.main if self.main in names else names[-1] if names else ""
+
+
+def content_of(
+    runs: Sequence[Run],
+    names: Sequence[str],
+    *,
+    comparison: RunComparison | None = None,
+    sensitivity: Sensitivity | None = None,
+    per_group: int = PER_GROUP,
+    fetch: bool = False,
+    media_roots: Sequence[Path] = (),
+    with_samples: bool = True,
+) -> Content:
+    """Collect the content; `comparison` and `sensitivity` are the results of the commands with these names.
+
+    Without `with_samples`, nothing of a single sample is in it: no answers, no references, no examples.
+    """
+    scored = scored_rows(runs, names)
+    run_contents = [one_run(rows) if with_samples else without_samples(one_run(rows)) for rows in scored]
+    shared = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
+    main = shared_headline([(run.info, run.outcome) for run in runs])
+    chosen = choose(scored, main, per_group) if with_samples else []
+    shown = shown_samples(scored, chosen, fetch=fetch, media_roots=media_roots)
+    distributions = {
+        name: bins
+        for name in shared
+        if (bins := distribution([rows.values[name] for rows in scored], runs[0].info.bounds_of(name))) is not None
+    }
+    metrics = dict.fromkeys(
+        run.info.config.variants.get(name, name) for run in runs for name in run.entries if name != COMPOSITE
+    )
+    return Content(
+        _title(runs, names),
+        verdicts_of(run_contents, main, comparison, sensitivity),
+        grouped_warnings(run_contents, is_compared=comparison is not None),
+        run_contents,
+        main,
+        shared,
+        distributions,
+        comparison,
+        sensitivity,
+        _groups(chosen, shown, main, len(runs) > 1),
+        {name: _card(name) for name in metrics},
+        charts_of(run_contents, shared, main, distributions, comparison, sensitivity),
+    )
+
+
+def _title(runs: Sequence[Run], names: Sequence[str]) -> str:
+    task = runs[0].outcome.task
+    return f"{task + ': ' if task else ''}{' and '.join(names) if len(names) < 3 else f'{len(names)} runs'}"
+
+
+def _groups(chosen: Sequence[Chosen], shown: Sequence[list[Shown]], main: str, several: bool) -> list[Group]:
+    mean = ", averaged over the runs" if several else ""
+    shown_in = {
+        row: (sample.id, TITLES[group.kind])
+        for group, samples in zip(chosen, shown, strict=True)
+        for row, sample in zip(group.rows, samples, strict=True)
+    }
+    return [
+        Group(
+            group.kind,
+            TITLES[group.kind],
+            EXPLANATIONS[group.kind].format(main=main, mean=mean),
+            samples,
+            [shown_in[row] for row in group.elsewhere],
+        )
+        for group, samples in zip(chosen, shown, strict=True)
+    ]
+
+
+def _card(name: str) -> list[Block] | None:
+    try:
+        return blocks(card_text(name))
+    except MultimodalEvalError:
+        return None
+
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("page.js", "report.js")
+_STYLES = ("tokens.css", "style.css", "report.css")
+_PAPER = ("paper.css", "paper_tables.css")
+
+Theme = Literal["screen", "paper"]
+
+
+def render(content: Content, version: str, theme: Theme = "screen") -> str:
+    """The page; `version` is the version of the program. The page for paper has no controls and no script."""
+    environment = templates(_HERE / "templates")
+    environment.filters["heat"] = _heat
+    environment.globals["decided"] = DECIDED
+    is_paper = theme == "paper"
+    return environment.get_template("report.html.j2").render(
+        content=content,
+        version=version,
+        paper=is_paper,
+        policy=policy(theme),
+        style=Markup(_style(theme)),
+        icon=icon(),
+        scripts=list(map(Markup, _scripts(theme))),
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file in the assets folder."""
+    return (_HERE / "assets" / name).read_text(encoding="utf-8")
+
+
+def icon() -> str:
+    """The logo as a `data:` address, for the tab of the browser."""
+    return "data:image/svg+xml;base64," + b64encode(asset("logo.svg").encode()).decode()
+
+
+def _style(theme: Theme) -> str:
+    return "\n".join(map(asset, (*_STYLES, *_PAPER) if theme == "paper" else _STYLES))
+
+
+def _scripts(theme: Theme) -> list[str]:
+    return [] if theme == "paper" else ["\n".join(map(asset, _SCRIPTS))]
+
+
+def policy(theme: Theme = "screen") -> str:
+    """The content security policy: only our own scripts and styles may run, and nothing may be loaded."""
+    hashes = " ".join(map(_hash, _scripts(theme))) or "'none'"
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src {_hash(_style(theme))}; img-src data:; media-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _heat(count: int, most: int) -> int:
+    """The colour strength of a cell, from 0 to 5."""
+    return 0 if not count else 1 + min(4, 4 * count // max(most, 1))
+
 
 FILE = "report.html"
 PAPER_FILE = "report-paper.html"

@@ -1,16 +1,20 @@
-"""Images and audio embedded in a page as data URIs, or the reason why a file cannot be shown."""
+"""What a page shows of a sample's inputs: images and audio as data URIs, choices, the conversation, boxes, video."""
 
 from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import AudioError, ImageError, shorten
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.core.sample import Box
 from multimodal_eval.data.runs.grants import ADVICE, granted
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.media.content import is_url
@@ -21,6 +25,7 @@ from multimodal_eval.media.wav import is_wav
 
 if TYPE_CHECKING:
     from PIL import Image
+
 
 THUMBNAIL = 320  # pixels of the longer side
 _FEW_COLOURS = 1_024  # of a drawing
@@ -163,3 +168,86 @@ def _audio_bytes(source: Any, policy: MediaPolicy) -> bytes:
     if "://" in source or source[:5].lower() == "data:":
         raise AudioError(f"{shorten(source)} is a URL, and audio can only be opened from a path")
     return read_file(source, policy, AudioError)
+
+
+# Choices, the conversation, boxes and the video.
+
+
+MAX_MESSAGES = 50
+MAX_BOXES = 100
+
+Choices = Sequence[str] | Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A part of a message: its kind, and its text or the name of its content."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """A message, ready to be shown."""
+
+    role: str
+    lines: list[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Choices, conversation, boxes and video of a sample. Media are named and never opened."""
+
+    choices: list[tuple[str, str]]
+    messages: list[ShownMessage]
+    more_messages: int
+    boxes: list[str] | None  # an empty list states that there are no boxes
+    more_boxes: int
+    video: str | None
+
+
+def shown_inputs(
+    choices: Choices | None, messages: Sequence[Message] | None, boxes: Sequence[Box] | None, video: str | None
+) -> Inputs:
+    """The inputs of one sample; `video` is the name of its video."""
+    messages = messages or ()
+    return Inputs(
+        lettered(choices or ()),
+        [_shown(message) for message in messages[:MAX_MESSAGES]],
+        max(0, len(messages) - MAX_MESSAGES),
+        None if boxes is None else [_box(box) for box in boxes[:MAX_BOXES]],
+        max(0, len(boxes or ()) - MAX_BOXES),
+        video,
+    )
+
+
+def lettered(choices: Choices) -> list[tuple[str, str]]:
+    """The choices with their letters; the choices of a list are numbered from 1."""
+    if isinstance(choices, Mapping):
+        return list(choices.items())
+    return [(str(number), text) for number, text in enumerate(choices, 1)]
+
+
+def _shown(message: Message) -> ShownMessage:
+    lines = [_line(part) for part in message.parts]
+    return ShownMessage(message.role, lines + [Line(key, _json(value)) for key, value in message.extra.items()])
+
+
+def _line(part: MessagePart) -> Line:
+    if part.type == "text":
+        return Line(part.type, str(part.content))
+    if part.content is not None:
+        return Line(part.type, media_name(part.content))
+    return Line(part.type, _json(part.extra) if part.extra else "")
+
+
+def _box(box: Box) -> str:
+    """The label, then left, top, right and bottom, then the score."""
+    edges = ", ".join(f"{edge:g}" for edge in box.box)
+    label = "" if box.label is None else f"{box.label}: "
+    return f"{label}{edges}" + ("" if box.score is None else f" (score {box.score:g})")
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()

@@ -6,9 +6,9 @@ import pytest
 
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.report.charts.differences import against, difference_chart, leader
-from multimodal_eval.report.charts.histogram import histogram
-from multimodal_eval.report.content import content_of
+from multimodal_eval.report.build import content_of
+from multimodal_eval.report.charts.dots import against, difference_chart, leader
+from multimodal_eval.report.charts.of_report import histogram
 from multimodal_eval.report.distributions import Distribution
 from multimodal_eval.run.evaluate import evaluate
 from tests.report.verdict.comparisons import all_pairs, comparison, metric, pair

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.report.charts.scale import Scale, nice_scale, tick_label
+from multimodal_eval.report.charts.dots import Scale, nice_scale, tick_label
 
 
 @pytest.mark.parametrize(

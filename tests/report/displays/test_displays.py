@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import multimodal_eval
 from multimodal_eval.core.displayed import Displayed, HasHtml
 from multimodal_eval.interop.accumulator import compute
-from multimodal_eval.report.displays.colours import BACKGROUNDS, COLOURS
-from multimodal_eval.report.displays.show import MODULES
+from multimodal_eval.report.displays.drawings import BACKGROUNDS, COLOURS
+from multimodal_eval.report.displays.show import DISPLAYS
 from multimodal_eval.run.evaluate import evaluate
 from tests.report.displays.results import calibration, comparison, of_a_run, of_every_class
 from tests.report.hostile import ALL, TEXTS
@@ -82,12 +82,12 @@ def public_classes() -> dict[str, type]:
 def test_every_public_class_is_a_result_with_a_display_or_is_none(name):
     is_result = issubclass(public_classes()[name], HasHtml)
     assert is_result != (name in NOT_RESULTS)
-    assert not is_result or name in MODULES
+    assert not is_result or name in DISPLAYS
 
 
 def test_every_class_with_a_display_is_tried(tmp_path):
     tried = {type(result).__name__ for result in [*of_every_class("x"), *of_a_run(tmp_path / "run")]}
-    assert tried | {"GeneratedRun"} == set(MODULES)  # tests/report/displays/test_generated_run.py has that one
+    assert tried | {"GeneratedRun"} == set(DISPLAYS)  # tests/report/displays/test_generated_run.py has that one
 
 
 @pytest.mark.parametrize("text", [*TEXTS, ALL], ids=range(len(TEXTS) + 1))

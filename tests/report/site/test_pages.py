@@ -13,7 +13,7 @@ from multimodal_eval.analysis.leaderboard import leaderboard, read_leaderboard
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.site.build import write_site
 from multimodal_eval.report.site.content import site_content
-from multimodal_eval.report.site.places import tied_places
+from multimodal_eval.report.site.pages import tied_places
 from multimodal_eval.run.evaluate import evaluate
 from tests.report.site.boards import CONFIG, PUBLIC_REASON, SAMPLES, SYSTEMS, ranked, samples, scored
 from tests.report.site.conftest import TITLE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.report.site.slugs import slugs_of
+from multimodal_eval.report.site.content import slugs_of
 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
@@ -66,7 +66,7 @@ def test_equal_digests_are_told_apart(monkeypatch):
         def hexdigest(self):
             return "0" * 10 + self.content.hex().rjust(54, "0")
 
-    monkeypatch.setattr("multimodal_eval.report.site.slugs.sha256", Constant)
+    monkeypatch.setattr("multimodal_eval.report.site.content.sha256", Constant)
     slugs = slugs_of(["A!", "A?", "A."])
     assert len(set(slugs.values())) == 3
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.report.site.whiskers import MARGIN, WIDTH, scale_of
+from multimodal_eval.report.site.content import MARGIN, WIDTH, scale_of
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.records import Figure
-from multimodal_eval.report.verdict.compared import of_comparison
+from multimodal_eval.report.comparison_verdict import of_comparison
 from tests.report.verdict.comparisons import all_pairs, comparison, metric, pair
 
 

@@ -12,10 +12,9 @@ from multimodal_eval.analysis.composite import RunSensitivity, Sensitivity, sens
 from multimodal_eval.analysis.judge_ratings import RatedSystem
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.report.comparisons import Comparisons
-from multimodal_eval.report.content import content_of
-from multimodal_eval.report.verdict.evidence import of_weights
-from multimodal_eval.report.verdict.single import of_ratings
+from multimodal_eval.report.build import content_of
+from multimodal_eval.report.one_run import Comparisons
+from multimodal_eval.report.verdict import of_ratings, of_weights
 from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import FIXTURES

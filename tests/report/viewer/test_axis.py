@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.report.viewer.axis import Axis, around
+from multimodal_eval.report.viewer.drawings import Axis, around
 
 
 def test_ticks_are_at_round_values():

@@ -16,9 +16,9 @@ from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparis
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.viewer.app import create_app
-from multimodal_eval.report.viewer.forest import forests_of
+from multimodal_eval.report.viewer.comparison import left_out_lines, verdicts_of
+from multimodal_eval.report.viewer.drawings import forests_of
 from multimodal_eval.report.viewer.guard import host_check
-from multimodal_eval.report.viewer.verdict import left_out_lines, verdicts_of
 from tests.report.viewer.viewed import HOST, PORT, client, compared, make_runs
 from tests.run_info import run_info
 

@@ -16,9 +16,7 @@ from starlette.testclient import TestClient
 from multimodal_eval import evaluate
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.report.viewer.metric_columns import columns_of
-from multimodal_eval.report.viewer.run_list import PAGE, listed
-from multimodal_eval.report.viewer.run_summaries import ListedRun, ListedScore, Summaries
+from multimodal_eval.report.viewer.run_list import PAGE, ListedRun, ListedScore, Summaries, columns_of, listed
 from multimodal_eval.report.viewer.runs import RunsFolder
 from tests.report.viewer.viewed import client, make_runs
 

@@ -14,10 +14,10 @@ from starlette.testclient import TestClient
 from multimodal_eval.core.records import Entry, Finding, MetricEntry
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.viewer import run_reports
+from multimodal_eval.report.run_warnings import warning_groups
+from multimodal_eval.report.viewer import run_pages
+from multimodal_eval.report.viewer.drawings import heat_map
 from multimodal_eval.report.viewer.guard import POLICY
-from multimodal_eval.report.viewer.slice_heat import heat_map
-from multimodal_eval.report.viewer.warning_groups import warning_groups
 from tests.report.viewer.viewed import client, make_runs
 from tests.run_info import run_info
 
@@ -184,7 +184,7 @@ def test_reports_are_kept_until_the_run_changes(folder: Path, tmp_path: Path, mo
         rendered.append("once more")
         return report_html(*arguments, **settings)
 
-    monkeypatch.setattr(run_reports, "report_html", counted)
+    monkeypatch.setattr(run_pages, "report_html", counted)
     shutil.copytree(folder / "alba", tmp_path / "runs" / "alba")
     browser = client(tmp_path / "runs")
     assert browser.get("/report/alba").text == browser.get("/report/alba").text

@@ -13,8 +13,7 @@ import pytest
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.progress_file import FILE, ProgressRecord, write_progress
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.report.viewer.run_progress import Progress
-from multimodal_eval.report.viewer.runs import RunsFolder
+from multimodal_eval.report.viewer.runs import Progress, RunsFolder
 from tests.report.viewer.viewed import client
 from tests.run_info import run_info
 

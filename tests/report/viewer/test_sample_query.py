@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError
-from multimodal_eval.report.viewer.active_filters import active_filters, without_filters
 from multimodal_eval.report.viewer.sample_query import (
     MOST_VALUES,
     SEARCHED,
     STATUSES,
     VIEWS,
     SampleQuery,
+    active_filters,
     may_repeat,
     read_query,
+    without_filters,
 )
 
 NAMES = ["bleu", "bleu.bleu_1", "a&b=c", "min.x", "über"]

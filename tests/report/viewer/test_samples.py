@@ -19,10 +19,10 @@ from starlette.testclient import TestClient
 from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.report.viewer import samples_view, store, value_lists
+from multimodal_eval.report.viewer import samples_view, store
 from multimodal_eval.report.viewer.runs import RunsFolder
+from multimodal_eval.report.viewer.samples_view import LISTED, MOST_KEYS, ValueList, ValueLists
 from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.value_lists import LISTED, MOST_KEYS, ValueList, ValueLists
 from tests.report.viewer.graded import COUNT, TOPICS, make_graded_run
 from tests.report.viewer.viewed import client
 
@@ -220,7 +220,7 @@ def test_a_page_after_the_last_one_leads_back(browser: TestClient):
 def test_lists_and_histograms_of_a_large_run_are_counted_in_the_background(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    for module in (store, value_lists, samples_view):
+    for module in (store, samples_view):
         monkeypatch.setattr(module, "MANY", COUNT - 1)
     browser = client(folder)
     text = page(browser, "/samples/graded?meta.language=ru&min.rouge_l=0.2")

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.report.viewer.scatter_plot import COLUMNS, MOST_POINTS, ROWS, SIDE, scatter_plot
+from multimodal_eval.report.viewer.drawings import COLUMNS, MOST_POINTS, ROWS, SIDE, scatter_plot
 from tests.report.viewer.mixed import mixed_runs
 from tests.report.viewer.test_pages import page
 from tests.report.viewer.viewed import client

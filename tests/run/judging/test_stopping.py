@@ -20,7 +20,7 @@ from multimodal_eval.core.judge_config import JudgeUntil
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.run_warnings import warnings
 from multimodal_eval.run.judged_pairs import compare_by_judge
 from multimodal_eval.run.ranking import rank_by_judge
 from multimodal_eval.run.verify import verify_run

@@ -1,18 +1,66 @@
-"""Small SVG drawings whose lines have the colour of the notebook's text. Coordinates are numbers of this package."""
+"""Tables of scores with intervals, and small SVG drawings whose lines have the colour of the notebook's text.
+
+Coordinates are numbers of this package.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from multimodal_eval.core.display import DASH, number
 from multimodal_eval.core.judge_records import CurvePoint
-from multimodal_eval.report.charts.dots import Dot, DotRow, Panel
-from multimodal_eval.report.charts.scale import Scale, nice_scale
-from multimodal_eval.report.displays.blocks import Drawing
-from multimodal_eval.report.displays.colours import colour
+from multimodal_eval.core.metric import Bounds
+from multimodal_eval.report.charts.dots import Dot, DotRow, Panel, Scale, Value, ValueRow, nice_scale, panel, series
+from multimodal_eval.report.displays.blocks import Cell, Drawing, Row, Table
 
-__all__ = ["axis", "bar", "curve", "dots"]
+__all__ = [
+    "BACKGROUNDS",
+    "COLOURS",
+    "LINE",
+    "RAISED",
+    "ShownFigure",
+    "axis",
+    "bar",
+    "colour",
+    "curve",
+    "dots",
+    "figure_table",
+    "interval",
+    "percent",
+]
+
+
+# Colours of displays. A notebook does not tell its theme, so each colour is readable on white and on nearly black.
+#
+# Texts keep the colour of the notebook. Colours mark drawings and signs, never alone: a word says the same.
+# tests/report/displays/test_displays.py checks the contrasts.
+
+
+COLOURS = {
+    "good": "#12897d",
+    "bad": "#d2581f",
+    "warning": "#a8760f",
+    "unknown": "#7b8591",
+    "series-1": "#2f7fd0",
+    "series-2": "#d2581f",
+    "series-3": "#12897d",
+    "series-4": "#b0569b",
+    "series-5": "#8f7620",
+    "series-6": "#7b8591",
+}
+LINE = "rgba(128,128,128,0.35)"
+RAISED = "rgba(128,128,128,0.09)"
+# JupyterLab, VS Code, GitHub and the site, light and dark.
+BACKGROUNDS = ("#ffffff", "#f8f9fb", "#111111", "#1e1e1e", "#0d1117", "#131416")
+
+
+def colour(tone: str) -> str:
+    """The colour of a tone or of a run."""
+    return COLOURS.get(tone, COLOURS["unknown"])
+
 
 _WIDTH, _MARGIN, _HEIGHT = 160, 14, 20
 _SIDE, _LEFT, _BOTTOM = 220, 40, 34  # of the curve
@@ -128,3 +176,60 @@ def _point(point: CurvePoint, scale: Scale) -> list[Markup]:
         ),
         Markup('<circle cx="{}" cy="{}" r="5" fill="{}"/>').format(x, y, tone),
     ]
+
+
+UNIT: Bounds = (0, 1)
+NOTHING = Drawing(Markup(""))
+INTERVAL = "95 % interval"
+
+
+@dataclass(frozen=True)
+class ShownFigure:
+    """A score with a name, and further cells of its row."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    more: Sequence[str] = ()
+    bounds: Bounds = (None, None)
+    is_strong: bool = False
+    tone: str = ""
+
+
+def interval(low: float | None, high: float | None, sign: str = "") -> str:
+    """The ends with four decimals."""
+    return DASH if low is None or high is None else f"{low:{sign}.4f} … {high:{sign}.4f}"
+
+
+def percent(share: float | None) -> str:
+    """A share with one decimal."""
+    return DASH if share is None else f"{share:.1%}"
+
+
+def figure_table(
+    figures: Sequence[ShownFigure], head: str, more: Sequence[str] = (), *, title: str = "", sign: str = ""
+) -> Table:
+    """Scores below each other. Those from 0 to 1 share a scale; other scores have a dot on a scale of their own."""
+    shared = [figure for figure in figures if figure.bounds == UNIT]
+    others = [figure for figure in figures if figure.bounds != UNIT]
+    drawn: dict[int, Drawing] = {}
+    rows: list[Row] = []
+    if shared:
+        scale = panel([_as_row(figure) for figure in shared], UNIT)
+        drawn |= {id(figure): dots(row, scale) for figure, row in zip(shared, scale.rows, strict=True)}
+    if others and not shared:  # on one scale, since they are the same score by several methods
+        scale = panel([_as_row(figure) for figure in others], with_origin=bool(sign))
+        drawn |= {id(figure): dots(row, scale) for figure, row in zip(others, scale.rows, strict=True)}
+    for figure in figures:
+        value = DASH if figure.value is None else f"{figure.value:{sign}.4f}" if sign else number(figure.value)
+        cells: list[Cell] = [figure.name, drawn.get(id(figure), NOTHING), value]
+        rows.append(Row([*cells, interval(figure.low, figure.high, sign), *figure.more], figure.is_strong))
+    if drawn:
+        rows.append(Row(["", axis(scale), *[""] * (2 + len(more))], is_axis=True))
+    return Table([head, "", "value", INTERVAL, *more], rows, title=title)
+
+
+def _as_row(figure: ShownFigure) -> ValueRow:
+    value = Value(figure.value, figure.low, figure.high, figure.tone or series(0), figure.name)
+    return ValueRow(figure.name, [value], [])

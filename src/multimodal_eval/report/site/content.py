@@ -2,22 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
+from math import ceil, floor, log10
 
 import msgspec
 
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
 from multimodal_eval.contests.public_reasons import UNKNOWN
 from multimodal_eval.core.records import CompositeEntry, Figure, InputFile, MetricEntry
+from multimodal_eval.core.system_files import DEVICE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
+from multimodal_eval.report.charts.dots import round_step
 from multimodal_eval.report.site.published_run import files_of, named, published_run
-from multimodal_eval.report.site.slugs import slugs_of
-from multimodal_eval.report.site.whiskers import Scale, Whisker, scale_of
 
-__all__ = ["Column", "SiteContent", "Submission", "site_content"]
+__all__ = ["Column", "Scale", "SiteContent", "Submission", "Whisker", "scale_of", "site_content", "slugs_of"]
+
+
+# Names of submissions as names of folders, which are safe on every file host.
+#
+# A name is anything a participant could write: a path, another script, `CON`, or the same as another in capital
+# letters.
+
+
+LONGEST = 40  # characters of a name that are kept
+_DIGEST = 10  # hexadecimal digits
+_PLAIN = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{LONGEST - 1}}}")
+_WITH_DIGEST = re.compile(rf".*-[0-9a-f]{{{_DIGEST}}}[0-9a-f]*")
+
+
+def slugs_of(names: Iterable[str]) -> dict[str, str]:
+    """A folder name for each name. It depends on the other names only if two digests are equal.
+
+    A plain name of small letters, digits, hyphens and underscores stays as it is. Any other is shortened to what is
+    plain in it, and gets a digest, so that the address of a page does not change when a submission is added.
+    """
+    slugs: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        slug = _slug(name, _DIGEST)
+        if slug in taken:
+            slug = _slug(name, 64)
+        taken.add(slug)
+        slugs[name] = slug
+    return slugs
+
+
+def _slug(name: str, digits: int) -> str:
+    if _PLAIN.fullmatch(name) and not DEVICE.fullmatch(name) and not _WITH_DIGEST.fullmatch(name):
+        return name
+    ascii_letters = unicodedata.normalize("NFKD", name[: 4 * LONGEST]).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", ascii_letters.lower()).strip("-")[:LONGEST].strip("-")
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
+    return f"{words or 'submission'}-{digest}"
+
+
+# Intervals as small drawings on a scale that all rows of a table share.
+
+
+WIDTH = 180
+MARGIN = 8  # on both sides, for dots at the ends
+TICKS = 4  # at most this many steps
+FACTORS = (1, 2, 5, 10)  # of round steps
+LARGEST = 1e12  # larger values do not stretch a scale
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A value on the axis, and its position in the drawing."""
+
+    x: float
+    label: str
+    is_labelled: bool  # there is no room for all labels
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """A dot, and the ends of its interval if it has one."""
+
+    at: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to places in a drawing."""
+
+    low: float
+    high: float
+    step: float
+
+    @property
+    def ticks(self) -> list[Tick]:
+        """Round values, from left to right."""
+        digits = max(0, -floor(log10(self.step)))
+        count = round((self.high - self.low) / self.step)
+        values = [round(self.low + number * self.step, 12) + 0.0 for number in range(count + 1)]
+        labelled = {values[0], values[-1], 0.0 if 0.0 in values else values[len(values) // 2]}
+        return [Tick(self.place(value), f"{value:.{digits}f}", value in labelled) for value in values]
+
+    def place(self, value: float) -> float:
+        """Where a value is drawn; a value outside the scale is drawn at its end."""
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(MARGIN + share * (WIDTH - 2 * MARGIN), 2)
+
+    def whisker(self, value: float, low: float | None, high: float | None) -> Whisker:
+        """A value with its interval."""
+        ends = [None if end is None else self.place(end) for end in (low, high)]
+        return Whisker(self.place(value), *ends)
+
+
+def scale_of(values: Iterable[float | None], *, include: float | None = None) -> Scale:
+    """A scale with round ends that shows all values; `include` is a value that it shows in any case."""
+    shown = [value for value in (*values, include) if value is not None and abs(value) <= LARGEST]
+    low, high = (min(shown), max(shown)) if shown else (0.0, 1.0)
+    if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
+        padding = max(0.05, abs(low) * 0.05)
+        low, high = low - padding, high + padding
+    step = round_step((high - low) / TICKS, FACTORS)
+    return Scale(floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step)
 
 
 @dataclass(frozen=True)

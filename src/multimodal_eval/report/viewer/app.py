@@ -24,26 +24,24 @@ from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.labels.append_file import NotSavedError
 from multimodal_eval.report.plain_text import LONGEST_READ, as_html
 from multimodal_eval.report.templating import templates
-from multimodal_eval.report.viewer.active_filters import status_label
-from multimodal_eval.report.viewer.comparison_cache import Compare, ComparisonCache
+from multimodal_eval.report.viewer.comparison import Compare, ComparisonCache, RunChoices
 from multimodal_eval.report.viewer.comparison_pages import ComparisonPages
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.labelling.options import LabelOptions
-from multimodal_eval.report.viewer.labelling.routes import WRITABLE, written_routes
+from multimodal_eval.report.viewer.labelling.pages import WRITABLE, written_routes
 from multimodal_eval.report.viewer.pages import Pages, status_of
-from multimodal_eval.report.viewer.pair_store import PairStore
-from multimodal_eval.report.viewer.run_choice import RunChoices
+from multimodal_eval.report.viewer.pairs import PairStore
+from multimodal_eval.report.viewer.run_list import Summaries
 from multimodal_eval.report.viewer.run_notes import RunNotes
-from multimodal_eval.report.viewer.run_pages import RunPages
-from multimodal_eval.report.viewer.run_reports import RunReports
-from multimodal_eval.report.viewer.run_summaries import Summaries
+from multimodal_eval.report.viewer.run_pages import RunPages, RunReports
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
+from multimodal_eval.report.viewer.sample_query import status_label
+from multimodal_eval.report.viewer.samples_view import ValueLists
 from multimodal_eval.report.viewer.scatter_pages import ScatterPages
 from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.value_lists import ValueLists
 
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.

@@ -13,27 +13,23 @@ from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
-from multimodal_eval.report.viewer.comparison_cache import ComparisonCache
+from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, left_out_lines, preview, verdicts_of
+from multimodal_eval.report.viewer.drawings import forests_of
 from multimodal_eval.report.viewer.exports import Table
-from multimodal_eval.report.viewer.forest import forests_of
 from multimodal_eval.report.viewer.pages import refuse_repeated
-from multimodal_eval.report.viewer.pair_query import (
+from multimodal_eval.report.viewer.pairs import (
     ORDERS,
     OUTCOMES,
     PairQuery,
+    PairStore,
     read_pair_query,
     shared_metrics,
 )
-from multimodal_eval.report.viewer.pair_store import PairStore
-from multimodal_eval.report.viewer.preview import preview
-from multimodal_eval.report.viewer.run_choice import RunChoices
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES
-from multimodal_eval.report.viewer.samples_view import with_chosen
+from multimodal_eval.report.viewer.samples_view import ValueLists, with_chosen
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import comparison_table, download
-from multimodal_eval.report.viewer.value_lists import ValueLists
-from multimodal_eval.report.viewer.verdict import left_out_lines, verdicts_of
 
 MOST_COMPARED = 8
 COMPARED_AT_ONCE = 20_000  # samples of all runs; larger comparisons are loaded after the page

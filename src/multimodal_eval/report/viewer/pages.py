@@ -16,7 +16,6 @@ from multimodal_eval.report.highlight import highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.viewer.exports import Table
 from multimodal_eval.report.viewer.histograms import Histograms
-from multimodal_eval.report.viewer.ranged import ranged
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
     REFERENCES,
@@ -26,6 +25,7 @@ from multimodal_eval.report.viewer.sample_page import (
     media_of,
     metric_of,
     other_fields_of,
+    ranged,
 )
 from multimodal_eval.report.viewer.sample_query import (
     PAGE,
@@ -34,10 +34,9 @@ from multimodal_eval.report.viewer.sample_query import (
     read_query,
     whole_number,
 )
-from multimodal_eval.report.viewer.samples_view import SWAPPED, samples_view
+from multimodal_eval.report.viewer.samples_view import SWAPPED, ValueLists, samples_view
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import download
-from multimodal_eval.report.viewer.value_lists import ValueLists
 
 CACHED = 600  # seconds that a browser keeps an image
 IMAGE_SIZE = 1_600  # pixels of the longer side

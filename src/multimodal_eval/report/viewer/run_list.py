@@ -3,17 +3,209 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from multimodal_eval.core.errors import UnknownNameError
-from multimodal_eval.report.viewer.metric_columns import MetricColumn, columns_of
-from multimodal_eval.report.viewer.run_summaries import Listed, ListedRun
+from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError, described
+from multimodal_eval.core.headline import headline_of
+from multimodal_eval.core.metric import Bounds, Direction
+from multimodal_eval.data.runs.part_files import id_range
+from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import whole_number
 
-__all__ = ["COLUMNS", "SCORE", "STATES", "RunGroup", "RunList", "listed"]
+__all__ = [
+    "COLUMNS",
+    "SCORE",
+    "STATES",
+    "Listed",
+    "ListedRun",
+    "ListedScore",
+    "MetricColumn",
+    "RunGroup",
+    "RunList",
+    "Summaries",
+    "columns_of",
+    "listed",
+]
+
+
+# What the list shows about each run. Finished runs are kept in memory until their files change.
+
+
+# The sizes of the parts, and the least and greatest id of the first one, and of the last one if there are several.
+SampleSet = tuple[tuple[int, ...] | tuple[str, str], ...]
+_FileKey = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedScore:
+    """A metric of a run."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    direction: Direction
+    signature: str | None
+    bounds: Bounds = (None, None)
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """One row of the list."""
+
+    name: str
+    state: str
+    task: str | None = None
+    created: str = ""
+    samples: int | None = None
+    headline: str | None = None  # of a finished run
+    scores: Mapping[str, ListedScore] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    sample_set: SampleSet | None = None  # None if it is unknown
+    identity: tuple[str, str, str, int] | None = None  # changes when the run changes
+    progress: Progress | None = None
+    fault: str | None = None
+    tags: tuple[str, ...] = ()  # beside the run, see `run_notes`
+
+
+Listed = list[ListedRun]
+
+
+class Summaries:
+    """The runs of a folder, as the list shows them."""
+
+    def __init__(self, folder: RunsFolder) -> None:
+        self._folder = folder
+        self._kept: dict[str, tuple[tuple[_FileKey, ...], ListedRun]] = {}
+        self._lock = Lock()
+
+    def all(self) -> Listed:
+        """A summary of every run, by name. One that cannot be read is listed with its fault."""
+        runs: Listed = []
+        kept: dict[str, tuple[tuple[_FileKey, ...], ListedRun]] = {}
+        for name, path in self._folder.paths().items():
+            key = _key(path)
+            before = self._kept.get(name)
+            run = before[1] if before is not None and key is not None and before[0] == key else self._read(name)
+            runs.append(run)
+            if key is not None and run.headline is not None:
+                kept[name] = key, run
+        with self._lock:
+            self._kept = kept
+        return runs
+
+    def _read(self, name: str) -> ListedRun:
+        try:
+            return _summary(self._folder.open(name))
+        except Exception as fault:  # noqa: BLE001 - whatever is wrong with one run, the others are listed
+            reason = str(fault) if isinstance(fault, MultimodalEvalError) else described(fault)
+            return ListedRun(name, "damaged", fault=reason)
+
+
+def _key(path: Path) -> tuple[_FileKey, ...] | None:
+    """What changes whenever the files of a finished run change; None for a run that has no results."""
+    try:
+        stats = [(path / name).stat() for name in ("run.json", "results.json")]
+    except OSError:
+        return None
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
+
+
+def _summary(run: ViewedRun) -> ListedRun:
+    common: dict[str, Any] = {"task": run.info.task, "created": run.info.created}
+    common["samples"] = sum(run.sizes) if run.sizes else None
+    if not run.is_done:
+        return ListedRun(run.name, run.state, **common, metrics=tuple(run.info.metrics), progress=run.progress())
+    results = run.folder.read_results()
+    headline = headline_of(run.info, results)
+    if headline is None:
+        raise RunFolderError("results.json has no metrics")
+    scores = {}
+    for name, entry in results.entries.items():
+        stored = run.info.signatures.get(name)
+        signature = entry.signature if stored is None else stored.text
+        scores[name] = ListedScore(
+            entry.value, entry.low, entry.high, entry.direction, signature, run.info.bounds_of(name)
+        )
+    return ListedRun(
+        run.name,
+        run.state,
+        **common,
+        headline=headline,
+        scores=scores,
+        metrics=tuple(scores),
+        sample_set=_sample_set(run),
+        identity=run.identity,
+    )
+
+
+def _sample_set(run: ViewedRun) -> SampleSet | None:
+    """What tells whether two runs have the same samples, without reading their rows."""
+    if not run.scores or not run.is_whole:
+        return None
+    ends = dict.fromkeys((min(run.scores), max(run.scores)))  # one part, or two
+    ranges = [id_range(run.scores[number]) for number in ends]
+    known = [each for each in ranges if each is not None]
+    return (tuple(run.sizes), *known) if known == ranges else None
+
+
+# The metric columns of the list of runs: a common scale for the intervals, and the best of comparable runs.
+
+
+_MARGIN = 0.04  # of the scale, on both sides
+
+
+@dataclass(frozen=True)
+class MetricColumn:
+    """One metric of several runs."""
+
+    name: str
+    direction: Direction
+    scale: tuple[float, float] | None  # from the lowest to the highest end of an interval; None without values
+    is_headline: bool  # of all finished runs
+    best: Mapping[str, int]  # name of a run -> how many comparable runs it is the best of
+
+
+def columns_of(runs: Sequence[ListedRun], names: Sequence[str]) -> list[MetricColumn]:
+    """The columns for these metrics."""
+    headlines = {run.headline for run in runs if run.headline is not None}
+    return [_column(runs, name, headlines == {name}) for name in names]
+
+
+def _column(runs: Sequence[ListedRun], name: str, is_headline: bool) -> MetricColumn:
+    scores = [run.scores[name] for run in runs if name in run.scores]
+    direction: Direction = "lower" if scores and all(score.direction == "lower" for score in scores) else "higher"
+    return MetricColumn(name, direction, _scale(scores), is_headline, dict(_best(runs, name)))
+
+
+def _scale(scores: Sequence[ListedScore]) -> tuple[float, float] | None:
+    ends = [end for score in scores for end in (score.value, score.low, score.high) if end is not None]
+    if not ends:
+        return None
+    low, high = min(ends), max(ends)
+    margin = (high - low) * _MARGIN or max(abs(low), 1.0) * _MARGIN
+    return low - margin, high + margin
+
+
+def _best(runs: Sequence[ListedRun], metric: str) -> Iterator[tuple[str, int]]:
+    """The best of runs over the same samples with the same signature, if there are several."""
+    comparable: dict[tuple[Direction, str, object], list[tuple[float, str]]] = {}
+    for run in runs:
+        score = run.scores.get(metric)
+        if score is None or score.value is None or score.signature is None or run.sample_set is None:
+            continue
+        key = score.direction, score.signature, run.sample_set
+        comparable.setdefault(key, []).append((score.value, run.name))
+    for (direction, *_), values in comparable.items():
+        choose = min if direction == "lower" else max
+        best = choose(value for value, _ in values)
+        if len(values) > 1 and any(value != best for value, _ in values):
+            yield from ((name, len(values)) for value, name in values if value == best)
+
 
 STATES = ("done", "scoring", "judging", "generated", "generating", "reading", "damaged")
 PAGE = 100  # runs

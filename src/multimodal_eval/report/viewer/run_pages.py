@@ -1,8 +1,12 @@
-"""The list of runs, the page of a run, its progress and its report."""
+"""The list of runs, the page of a run, its slices, its progress and its report."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,21 +16,102 @@ from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.analysis.composite import composite_parts
 from multimodal_eval.analysis.crosswalk import crosswalk_if_any
+from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.report.remarks import warnings
+from multimodal_eval.report.build import policy, report_html
+from multimodal_eval.report.run_warnings import warning_groups, warnings
+from multimodal_eval.report.viewer.drawings import HeatMap, heat_map
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import refuse_repeated
-from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, listed
+from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, Summaries, listed
 from multimodal_eval.report.viewer.run_notes import RunNotes
-from multimodal_eval.report.viewer.run_reports import MOST_SAMPLES, RunReports, report_headers
-from multimodal_eval.report.viewer.run_slices import SliceCache, stored_maps
-from multimodal_eval.report.viewer.run_summaries import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
-from multimodal_eval.report.viewer.warning_groups import warning_groups
 
-__all__ = ["RunPages"]
+__all__ = ["RunPages", "RunReports", "SliceCache", "report_headers", "stored_maps"]
+
+
+# The slices of runs as heat maps: those that a run stores, and those by every column with few values.
+
+
+KEPT_SLICES = 16  # runs
+
+
+def stored_maps(run: ViewedRun) -> list[HeatMap]:
+    """The slices that the run was asked for."""
+    entries = run.run.entries
+    return [
+        heat_map(
+            column,
+            {value: each.metrics for value, each in slices.items()},
+            {value: each.n for value, each in slices.items()},
+            entries,
+        )
+        for column, slices in run.run.outcome.slices.items()
+    ]
+
+
+class SliceCache:
+    """The slices of the latest runs, by all columns with few values."""
+
+    def __init__(self) -> None:
+        self._maps: OrderedDict[object, list[HeatMap]] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, run: ViewedRun) -> list[HeatMap] | None:
+        """The slices of a run, if they have been computed."""
+        return self._maps.get(run.identity)
+
+    def of(self, run: ViewedRun) -> list[HeatMap]:
+        """The slices of a run. They are computed one run at a time."""
+        with self._lock:
+            maps = self._maps.get(run.identity)
+            if maps is None:
+                entries = run.run.entries
+                maps = [heat_map(each.column, each.values, each.counts, entries) for each in slices_of(run.run)]
+                self._maps[run.identity] = maps
+                while len(self._maps) > KEPT_SLICES:
+                    self._maps.popitem(last=False)
+            return maps
+
+
+# The report of a run, rendered again from its scores. A report.html in a run folder may be anybody's: it is not sent.
+#
+# Texts of the run are escaped, as in every report. Should one of them get through, the policy still runs no script but
+# the report's own, loads nothing, and gives the page an origin of its own, from which the viewer cannot be read.
+
+
+KEPT_REPORTS = 4  # reports
+MOST_SAMPLES = 200_000  # of a run whose report is rendered on request: about five seconds
+
+
+def report_headers() -> dict[str, str]:
+    """The policy of a report: its own scripts and styles only, in an origin of its own, apart from the viewer."""
+    return {"content-security-policy": f"{policy()}; frame-ancestors 'none'; sandbox allow-scripts"}
+
+
+class RunReports:
+    """The latest reports."""
+
+    def __init__(self, version: str, media_roots: Sequence[Path]) -> None:
+        self._version, self._media_roots = version, media_roots
+        self._pages: OrderedDict[object, str] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, run: ViewedRun) -> str:
+        """The report of a finished run. Reports are rendered one at a time."""
+        run.folder.refuse_links_out()
+        with self._lock:
+            page = self._pages.get(run.identity)
+            if page is None:
+                page = report_html([run.run], [run.name], version=self._version, media_roots=self._media_roots)
+                self._pages[run.identity] = page
+                while len(self._pages) > KEPT_REPORTS:
+                    self._pages.popitem(last=False)
+            self._pages.move_to_end(run.identity)
+            return page
+
 
 AT_ONCE = 20_000  # samples of a run whose page has its histograms; the page of a larger run requests them
 MOST_SLICED = 100_000  # samples of a run that is sliced by columns that were not asked for: about a second

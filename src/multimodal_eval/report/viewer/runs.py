@@ -1,15 +1,17 @@
-"""The runs of the viewed folder. Nothing outside the folder is opened."""
+"""The runs of the viewed folder, and their progress. Nothing outside the folder is opened."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from time import time
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,17 +20,153 @@ from multimodal_eval.analysis.judge_verdicts import ShownVerdict, verdicts_of_sa
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
+from multimodal_eval.core.progress_line import duration
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.folders import run_folders
 from multimodal_eval.data.runs.part_files import Kind, part_name
-from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress
+from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress, works_on
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import is_content
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.report.judges import JudgeView, judge_views
-from multimodal_eval.report.viewer.judging_progress import judged
-from multimodal_eval.report.viewer.run_progress import Counted, Progress, progress_of
+from multimodal_eval.report.one_run import JudgeView, judge_views
 from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
+from multimodal_eval.run.judging.verdict_parts import VerdictParts, journal_of
+from multimodal_eval.run.judging.verdict_parts import records_of as verdict_records
+
+__all__ = ["Counted", "Judged", "Progress", "judged", "progress_of"]
+
+
+# How far the judges of a run in progress are.
+
+
+class Judged(NamedTuple):
+    """The samples that the slowest of the metrics has judged, and its committed parts."""
+
+    rows: int
+    parts: int
+
+
+def judged(folder: RunFolder, info: RunInfo, *, with_journal: bool = True) -> Judged:
+    """What all metrics with a judge have done: metrics are judged one after the other.
+
+    Without the journal, only what is in committed parts.
+    """
+    done = (_judged(folder, info, metric, with_journal=with_journal) for metric in info.judging)
+    return min(done, default=Judged(0, 0))
+
+
+def _judged(folder: RunFolder, info: RunInfo, metric: str, *, with_journal: bool) -> Judged:
+    parts = VerdictParts(folder, metric, info.parts)
+    if not with_journal:
+        return Judged(parts.done, len(info.parts) - len(parts.left))
+    known = {
+        (record.row, record.place)
+        for record in verdict_records(folder.journal(journal_of(metric)))
+        if parts.is_left(record.row)
+    }
+    replies = Counter(row for row, _ in known)
+    most = max(replies.values(), default=0)  # as many as there are questions about a sample
+    complete = sum(count == most for count in replies.values())
+    return Judged(parts.done + complete, len(info.parts) - len(parts.left))
+
+
+# The progress of a run: what its files say, and what the process that works on it has recorded.
+
+
+_DONE = {"generating": "answered", "judging": "judged", "fitting": "counted", "reading": "read", "linting": "checked"}
+_STALLED = 60.0  # seconds without progress after which it is mentioned
+
+
+class Counted(NamedTuple):
+    """Samples and parts that are done and planned; None while the input is being read."""
+
+    done: int
+    total: int | None
+    parts: int
+    planned: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a run."""
+
+    state: str  # as the run stores it
+    stage: str  # what is being done: a state, or a step between two states
+    done: int  # samples
+    total: int | None
+    parts: int
+    planned: int | None
+    rate: float | None = None  # samples per second
+    notes: tuple[str, ...] = ()  # metrics, failures, costs
+    idle: float | None = None  # seconds since the last progress
+    is_active: bool | None = None  # whether a process works on the run; None if that is not known
+    ended: str | None = None  # why the process stopped
+
+    @property
+    def share(self) -> float | None:
+        """The share of the samples that are done."""
+        return self.done / self.total if self.total else None
+
+    @property
+    def verb(self) -> str:
+        """What is done with the samples, in the past tense."""
+        return _DONE.get(self.stage, "scored")
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it may change: not if the process has stopped, or all answers are there and nobody scores them."""
+        return self.is_active is not False and (self.is_active is True or self.state != "generated")
+
+    @property
+    def left(self) -> str | None:
+        """The remaining time in words, if it can be estimated."""
+        if not self.rate or self.total is None or self.is_active is False or self.done >= self.total:
+            return None
+        return duration((self.total - self.done) / self.rate)
+
+    @property
+    def speed(self) -> str | None:
+        """The rate in words; per minute if it is slow."""
+        if not self.rate:
+            return None
+        return f"{self.rate:,.3g} per second" if self.rate >= 1 else f"{60 * self.rate:.3g} per minute"
+
+    @property
+    def stalled(self) -> str | None:
+        """The time without progress in words, if it is long."""
+        return duration(self.idle) if self.is_active and self.idle is not None and self.idle > _STALLED else None
+
+
+def progress_of(run: ViewedRun) -> Progress:
+    """The progress of a run that is not finished."""
+    record = run.recorded_progress()
+    if record is None:  # of an older version, or one that has just been started
+        return Progress(run.state, run.state, *run.counted())
+    is_active = works_on(record)
+    stage = record.stage if record.stage and is_active is not False else run.state
+    counted = run.counted(with_journal=is_active is False)
+    if is_active is not False:
+        counted = _latest(counted, record, is_same=stage == run.state)
+    elapsed = record.advanced - record.started
+    advanced = record.done - record.first
+    return Progress(
+        run.state,
+        stage,
+        *counted,
+        rate=advanced / elapsed if advanced > 0 and elapsed > 0 and is_active is not False else None,
+        notes=tuple(note for note in record.notes if note) if is_active is not False else (),
+        idle=max(time() - record.advanced, 0.0),
+        is_active=is_active,
+        ended=record.ended,
+    )
+
+
+def _latest(counted: Counted, record: ProgressRecord, *, is_same: bool) -> Counted:
+    """What the files and the record say: parts may be committed after the last record, answers before it."""
+    total = record.total if record.total is not None else (counted.total if is_same else None)
+    done = max(record.done, counted.done) if is_same and total == counted.total else record.done
+    return counted._replace(done=done if total is None else min(done, total), total=total)
+
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 

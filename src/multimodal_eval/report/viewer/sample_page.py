@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.sample_table import decoded_field
-from multimodal_eval.report.inputs import Inputs, lettered, shown_inputs
-from multimodal_eval.report.media import media_name
+from multimodal_eval.report.media import Inputs, lettered, media_name, shown_inputs
 from multimodal_eval.report.viewer.runs import ViewedRun
 from multimodal_eval.report.viewer.store import Row
+
+__all__ = ["ranged"]
+
 
 MOST_IMAGES = 64
 REFERENCES = ("references", "expected_answer", "caption")
@@ -119,3 +122,17 @@ def decoded(text: str | None) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return {"": text}
+
+
+def ranged(content: bytes, media_type: str, requested: str | None) -> Response:
+    """The audio, or the byte range that a player requests."""
+    headers = {"accept-ranges": "bytes", "content-disposition": "inline"}
+    unit, _, span = (requested or "").partition("=")
+    start, dash, end = span.partition("-")
+    if unit != "bytes" or not dash or not start.isdecimal() or not (end == "" or end.isdecimal()):
+        return Response(content, media_type=media_type, headers=headers)
+    first, last = int(start), min(int(end or len(content)), len(content) - 1)
+    if first > last:
+        return Response(status_code=416, headers={"content-range": f"bytes */{len(content)}"})
+    headers["content-range"] = f"bytes {first}-{last}/{len(content)}"
+    return Response(content[first : last + 1], 206, media_type=media_type, headers=headers)

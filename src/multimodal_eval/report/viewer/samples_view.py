@@ -2,17 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock, Thread
 from urllib.parse import quote
 
-from multimodal_eval.report.viewer.active_filters import ActiveFilter, active_filters, without_filters
+from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.report.highlight import Span, highlighted
+from multimodal_eval.report.plain_text import shortened
+from multimodal_eval.report.viewer.database import Session, Sql, pointer
 from multimodal_eval.report.viewer.histograms import Histogram, Histograms
 from multimodal_eval.report.viewer.runs import ViewedRun
-from multimodal_eval.report.viewer.sample_query import PAGE, SampleQuery
-from multimodal_eval.report.viewer.sample_rows import ShownRow, shown_rows
-from multimodal_eval.report.viewer.store import MANY, Store
-from multimodal_eval.report.viewer.value_lists import ValueList, ValueLists
+from multimodal_eval.report.viewer.sample_page import REFERENCES, choices_line, listed
+from multimodal_eval.report.viewer.sample_query import (
+    LONGEST,
+    PAGE,
+    ActiveFilter,
+    SampleQuery,
+    active_filters,
+    without_filters,
+)
+from multimodal_eval.report.viewer.store import MANY, Page, Row, Store
+
+# The values that occur in the metadata of a run, with their counts, for the filters.
+
+
+MOST_KEYS = 20
+LISTED = 50  # values of a key
+KEPT = 64  # runs
+_SCALARS = ("VARCHAR", "BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueList:
+    """A key of the metadata with its most frequent values and their counts. `distinct` counts all values."""
+
+    key: str
+    values: tuple[tuple[str, int], ...]
+    distinct: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every value is listed."""
+        return self.distinct == len(self.values)
+
+
+class ValueLists:
+    """The value lists of runs, cached."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cached: OrderedDict[object, list[ValueList]] = OrderedDict()
+        self._counting: set[object] = set()
+        self._lock = Lock()
+
+    def of(self, run: ViewedRun) -> list[ValueList] | None:
+        """The keys with their values. The values of a large run are counted in the background: None until then."""
+        if not run.scores:
+            return []
+        with self._lock:
+            if run.identity in self._cached:
+                return self._cached[run.identity]
+            is_counted = run.identity in self._counting
+            self._counting.add(run.identity)
+        if run.committed <= MANY:
+            return self._count(run)
+        if not is_counted:
+            Thread(target=self._count, args=(run,), daemon=True).start()
+        return None
+
+    def _count(self, run: ViewedRun) -> list[ValueList]:
+        lists: list[ValueList] = []
+        try:
+            with self._store.texts(run) as (session, source):
+                lists = [_values(session, source, key) for key in _keys(session, source)]
+        except MultimodalEvalError:  # metadata that is not JSON, or too much of it: the page has no lists
+            lists = []
+        with self._lock:
+            self._cached[run.identity] = lists = [values for values in lists if values.distinct]
+            self._counting.discard(run.identity)
+            while len(self._cached) > KEPT:
+                self._cached.popitem(last=False)
+        return lists
+
+
+def _keys(session: Session, source: Sql) -> list[str]:
+    """The keys of most samples, the most frequent first."""
+    keys = f"select unnest(json_keys(metadata)) as k from {source.text} where json_type(metadata) = 'OBJECT'"
+    session.execute(
+        f"select k from ({keys}) where length(k) <= {LONGEST} group by k order by count(*) desc, k limit {MOST_KEYS}",
+        source.values,
+    )
+    return [key for (key,) in session.fetchall() if "\0" not in key]
+
+
+def _values(session: Session, source: Sql, key: str) -> ValueList:
+    """The most frequent values of a key that a filter can name: not empty, no lists or objects."""
+    value = f"select json_extract_string(metadata, ?) as v, json_type(metadata, ?) as t from {source.text}"
+    where = f"t in {_SCALARS} and length(v) between 1 and {LONGEST} and not contains(v, chr(0))"
+    counts = f"select v, count(*) as n from ({value}) where {where} group by v"
+    session.execute(
+        f"select v, n, count(*) over () from ({counts}) order by n desc, v limit {LISTED}",
+        (pointer(key), pointer(key), *source.values),
+    )
+    rows = session.fetchall()
+    distinct = rows[0][2] if rows else 0
+    # Values of which each occurs once (numbers, names of files) are not worth a list.
+    is_listed = bool(rows) and (distinct <= LISTED or rows[0][1] > 1)
+    return ValueList(key, tuple((value, count) for value, count, _ in rows) if is_listed else (), distinct)
+
+
+# A sample as a row of the table or a card of the gallery.
+
+
+MOST_REFERENCES = 3  # of a row; the page of the sample shows all
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReference:
+    """A reference with marked words, and how many times the sample has it."""
+
+    spans: list[Span]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """What a table row or a card shows of a sample."""
+
+    row: int
+    id: str
+    epoch: int | None
+    question: str | None
+    choices: str  # in one line
+    answer: list[Span] | None  # None without an answer; empty if it is blank
+    references: list[ShownReference]
+    more_references: int
+    error: str | None
+    image: str | None  # the parameters of its address
+    has_audio: bool
+    values: Mapping[str, float | None]
+    statuses: Mapping[str, str | None]
+    parameters: str  # of the address of its page
+
+
+def shown_rows(run: ViewedRun, query: SampleQuery, page: Page) -> list[ShownRow]:
+    """The rows of a page, in order."""
+    query_string = query.at(0).address()
+    suffix = f"&{query_string}" if query_string else ""
+    return [
+        _shown(run, row, f"row={row['row']}&at={at}{suffix}") for at, row in enumerate(page.rows, start=page.offset)
+    ]
+
+
+def _shown(run: ViewedRun, row: Row, parameters: str) -> ShownRow:
+    references = Counter(reference_texts(row))
+    shown = list(references)[:MOST_REFERENCES]
+    answer = row["generated_answer"]
+    marked = highlighted(shortened(answer or ""), [shortened(text) for text in shown])
+    image = "kind=image" if row["has_image"] else "kind=images" if row["has_images"] else None
+    return ShownRow(
+        row["row"],
+        row["id"],
+        row["epoch"],
+        row["question"],
+        choices_line(row["choices"]),
+        None if answer is None else marked.answer if answer.strip() else [],
+        [ShownReference(spans, references[text]) for text, spans in zip(shown, marked.references, strict=True)],
+        len(references) - len(shown),
+        row["error"],
+        None if image is None else f"row={row['row']}&{image}",
+        bool(row["has_audio"]),
+        {name: row[name] for name in run.score_names},
+        {name: row[f"{name}:status"] for name in run.metrics},
+        parameters,
+    )
+
+
+def reference_texts(row: Row) -> Sequence[str]:
+    """All references of a sample; the same text may occur several times."""
+    return [text for name in REFERENCES for text in listed(row[name]) if text is not None]
+
 
 MOST_ADVICE = 8  # filters that are tried without if nothing matches
 MOST_CHARTS = 12

@@ -20,8 +20,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import MultimodalEvalError, UnknownNameError
-from multimodal_eval.report.viewer.conditions import all_of, lowered, of_metadata, of_scores, of_search, order
-from multimodal_eval.report.viewer.database import Database, Session, Sql, parquet, quoted
+from multimodal_eval.report.viewer.database import (
+    Database,
+    Session,
+    Sql,
+    all_of,
+    lowered,
+    of_metadata,
+    of_scores,
+    of_search,
+    order,
+    parquet,
+    quoted,
+)
 from multimodal_eval.report.viewer.runs import NoSuchRunError, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, SampleQuery
 

@@ -15,8 +15,7 @@ from multimodal_eval.core.csv_cells import Cell
 from multimodal_eval.core.display import number
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.exports import FORMATS, Table, score_cells
-from multimodal_eval.report.viewer.run_list import RunList
-from multimodal_eval.report.viewer.run_summaries import ListedRun
+from multimodal_eval.report.viewer.run_list import ListedRun, RunList
 from multimodal_eval.report.viewer.runs import NoSuchRunError
 
 _SCORE_HEADERS = ("score", "stderr", "low", "high", "n_scored", "n_total")

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.labels.human import last_labels, read_labels
-from multimodal_eval.report.viewer.labelling.book import Book
-from multimodal_eval.report.viewer.labelling.desk import Desk, open_desk
+from multimodal_eval.report.viewer.labelling.labels import State, StoredLabels
 from multimodal_eval.report.viewer.labelling.options import LabelOptions
-from multimodal_eval.report.viewer.labelling.records import State
+from multimodal_eval.report.viewer.labelling.session import LabelSession, open_session
 from multimodal_eval.report.viewer.runs import RunsFolder
 from tests.report.viewer.labelling.annotators import make_labelled_runs
 
@@ -33,9 +32,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def desks(runs: Path, file: Path) -> list[Desk]:
+def sessions(runs: Path, file: Path) -> list[LabelSession]:
     """Two processes with the same file."""
-    return [open_desk(RunsFolder(runs), LabelOptions(file=file, scale="1-5")) for _ in PEOPLE]
+    return [open_session(RunsFolder(runs), LabelOptions(file=file, scale="1-5")) for _ in PEOPLE]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -43,38 +42,43 @@ def desks(runs: Path, file: Path) -> list[Desk]:
 def test_any_interleaving_replays_to_the_same_state(runs: Path, actions):
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "labels.jsonl"
-        by_person = dict(zip(PEOPLE, desks(runs, file), strict=True))
+        by_person = dict(zip(PEOPLE, sessions(runs, file), strict=True))
         model: dict[str, dict[int, int | None]] = {name: {} for name in PEOPLE}  # item -> label, None: skipped
         for person, action, item, value in actions:
-            desk, mine = by_person[person], model[person]
-            assert desk.task is not None
+            session, mine = by_person[person], model[person]
+            assert session.task is not None
             if action == "undo":
-                last = desk.last(person)
+                last = session.last(person)
                 assert (None if last is None else last[0]) == (list(mine)[-1] if mine else None)
                 if last is not None:
-                    desk.withdraw(desk.task.queue.items[last[0]], person, "undo")
+                    session.withdraw(session.task.queue.items[last[0]], person, "undo")
                     mine.popitem()
                 continue
             if action == "label" and mine.get(item) == value:
-                desk.label(desk.task.queue.items[item], person, value, "")  # the same again: no new record
+                session.label(session.task.queue.items[item], person, value, "")  # the same again: no new record
                 continue
             mine.pop(item, None)
             mine[item] = value if action == "label" else None
             if action == "label":
-                desk.label(desk.task.queue.items[item], person, value, "")
+                session.label(session.task.queue.items[item], person, value, "")
             else:
-                desk.withdraw(desk.task.queue.items[item], person, "skip")
+                session.withdraw(session.task.queue.items[item], person, "skip")
         _compare(by_person, model, file)
 
 
-def _compare(by_person: dict[str, Desk], model: dict[str, dict[int, int | None]], file: Path) -> None:
+def _compare(by_person: dict[str, LabelSession], model: dict[str, dict[int, int | None]], file: Path) -> None:
     items = by_person["ann"].task.queue.items  # type: ignore[union-attr]
     wanted = {
         person: [(items[place].unit, label) for place, label in mine.items()] for person, mine in model.items() if mine
     }
     fresh = State()
     fresh.apply(file.read_bytes().splitlines() if file.exists() else [])
-    for state in (by_person["ann"].book.all(), by_person["bob"].book.all(), Book.at(file).all(), fresh.by_annotator):
+    for state in (
+        by_person["ann"].labels.all(),
+        by_person["bob"].labels.all(),
+        StoredLabels.at(file).all(),
+        fresh.by_annotator,
+    ):
         read = {
             person: [(unit, entry.label) for unit, entry in entries.items()]
             for person, entries in state.items()
@@ -106,17 +110,19 @@ def test_lines_of_other_programs_do_not_disturb(runs: Path, tmp_path: Path):
         '{"id": "' + "[" * 5_000,
     ]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (desk, _) = desks(runs, file)
-    assert desk.book.all() == {"ann": {(None, None, None, "7"): desk.book.entries("ann")[None, None, None, "7"]}}
-    assert desk.book.unreadable == 5
-    assert desk.progress("ann").done == 0
+    (session, _) = sessions(runs, file)
+    assert session.labels.all() == {
+        "ann": {(None, None, None, "7"): session.labels.entries("ann")[None, None, None, "7"]}
+    }
+    assert session.labels.unreadable == 5
+    assert session.progress("ann").done == 0
     with pytest.raises(InputError, match=r"labels\.jsonl:2"):
         read_labels(file)
 
 
 def test_a_file_that_was_cut_or_replaced_is_read_again(runs: Path, tmp_path: Path):
     file = tmp_path / "labels.jsonl"
-    first, second = desks(runs, file)
+    first, second = sessions(runs, file)
     assert first.task is not None
     for item in first.task.queue.items[:3]:
         first.label(item, "ann", 4, "")
