@@ -330,6 +330,18 @@ def test_start_up_loads_nothing_heavy(statement):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_command_does_not_load_the_others():
+    script = """
+import sys
+from multimodal_eval.cli.main import COMMANDS, cli
+cli.main(["schema"], standalone_mode=False)
+loaded = [name for name in COMMANDS if f"multimodal_eval.cli.{name}" in sys.modules]
+assert loaded == ["schema"], loaded
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_resume_needs_no_input_and_checks_thresholds_first(folder):
     mmeval("score", "data.jsonl", "--metrics", "cider", "-o", "run")
     (folder / "data.jsonl").unlink()

@@ -185,11 +185,11 @@ SHORT: dict[str, str] = {
 }
 
 
-def add_examples(command: click.Command, path: str = "") -> None:
-    """Add examples and short lines to a command and to the commands below it."""
+def add_examples(command: click.Command, path: str = "", *, below: bool = True) -> None:
+    """Add examples and short lines to a command and, by default, to the commands below it."""
     if path in EXAMPLES:
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES[path])
     command.short_help = SHORT.get(path, command.short_help)
-    if isinstance(command, click.Group):
+    if below and isinstance(command, click.Group):
         for name, inner in command.commands.items():
             add_examples(inner, f"{path} {name}".strip())

@@ -7,28 +7,15 @@ import faulthandler
 import gc
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import click
 
 from multimodal_eval import __version__
-from multimodal_eval.cli.agree import agree
-from multimodal_eval.cli.card import card
-from multimodal_eval.cli.clarity import clarity
-from multimodal_eval.cli.compare import compare
-from multimodal_eval.cli.crosswalk import crosswalk
-from multimodal_eval.cli.demo import demo
-from multimodal_eval.cli.dialogue import dialogue
 from multimodal_eval.cli.examples import add_examples
-from multimodal_eval.cli.export import export
-from multimodal_eval.cli.fetch import fetch
-from multimodal_eval.cli.generate import generate
-from multimodal_eval.cli.import_log import import_log
-from multimodal_eval.cli.judge import judge
-from multimodal_eval.cli.leaderboard import leaderboard
-from multimodal_eval.cli.lint import lint
-from multimodal_eval.cli.ls import ls
 from multimodal_eval.cli.messages import (
     flush,
     refuse_silent_exits,
@@ -36,23 +23,72 @@ from multimodal_eval.cli.messages import (
     silence_output,
     tell,
 )
-from multimodal_eval.cli.meta import meta
-from multimodal_eval.cli.report import report
-from multimodal_eval.cli.rescore import rescore
-from multimodal_eval.cli.run import run
-from multimodal_eval.cli.schema import schema
-from multimodal_eval.cli.score import score
-from multimodal_eval.cli.sensitivity import sensitivity
-from multimodal_eval.cli.validate import validate
-from multimodal_eval.cli.verify import verify
-from multimodal_eval.cli.view import view
 from multimodal_eval.core.visible import protect_streams, protected_streams
 
 _COMPLETION = {"_MMEVAL_COMPLETE"}  # variables of the shell's completion, which ends with `sys.exit`
 
 
+# In the order of the documentation. Each is the function of that name in the module of that name.
+COMMANDS = (
+    "run",
+    "generate",
+    "score",
+    "import",
+    "rescore",
+    "compare",
+    "crosswalk",
+    "sensitivity",
+    "report",
+    "export",
+    "judge",
+    "meta",
+    "agree",
+    "clarity",
+    "dialogue",
+    "leaderboard",
+    "view",
+    "lint",
+    "validate",
+    "verify",
+    "demo",
+    "ls",
+    "card",
+    "fetch",
+    "schema",
+)
+_IN_PYTHON = {"import": "import_log"}  # names that differ
+
+
+class CommandsByName(Mapping[str, click.Command]):
+    """The commands, each imported when it is used: a command does not wait for the code of the others."""
+
+    def __init__(self) -> None:
+        self._imported: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        if name not in self._imported:
+            function = _IN_PYTHON.get(name, name)
+            command: click.Command = getattr(import_module(f"multimodal_eval.cli.{function}"), function)
+            add_examples(command, name)
+            self._imported[name] = command
+        return self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
 class Commands(click.Group):
     """The group of commands; control characters in what they print have no effect."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = CommandsByName()  # type: ignore[assignment]  # nobody adds commands
+        add_examples(self, below=False)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command with protected streams."""
@@ -69,37 +105,6 @@ def cli() -> None:
     Exit codes: 0 success, 1 error, 2 wrong usage,
     3 a check failed: a threshold, `compare --fail-if-worse` or `lint --fail-on`.
     """
-
-
-for command in (
-    run,
-    generate,
-    score,
-    import_log,
-    rescore,
-    compare,
-    crosswalk,
-    sensitivity,
-    report,
-    export,
-    judge,
-    meta,
-    agree,
-    clarity,
-    dialogue,
-    leaderboard,
-    view,
-    lint,
-    validate,
-    verify,
-    demo,
-    ls,
-    card,
-    fetch,
-    schema,
-):
-    cli.add_command(command)
-add_examples(cli)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The content of a report about a single run: its systems, judges, slices, and where its scores are from."""
+"""The content of a report about a single run: its systems, judges, slices, and the scores of another harness."""
 
 from __future__ import annotations
 
