@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, Column, column_names
-from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.analysis.pairing import AlignedScores, aligned_scores, metric_of, part_count
+from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.answers import answers_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds, metric_and_part
+from multimodal_eval.core.metric import Bounds, Metric, StoredMean, metric_and_part, part_bounds
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scores import OK, Scores

@@ -247,7 +247,7 @@ def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
 def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunComparison:
     """Score each system into a separate run folder, and compare the runs."""
     from multimodal_eval.analysis.compare import compare_runs
-    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.cli.options import progress_bar
     from multimodal_eval.run.start import start
 
     for system, (plan, source) in prepared.items():

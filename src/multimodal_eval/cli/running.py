@@ -218,7 +218,7 @@ def started(
     imported: ImportInfo | None = None,
 ) -> None:
     """Execute a plan in a new run folder, with progress. If it does not end, say how it continues."""
-    from multimodal_eval.cli.progress import progress_bar
+    from multimodal_eval.cli.options import progress_bar
     from multimodal_eval.run.start import start
 
     with (
