@@ -24,7 +24,7 @@ from captions_file import read_captions
 def run_once(path: str, scale: int, threads: int) -> None:
     import numpy as np
 
-    from multimodal_eval.text.parsing.parser import open_parser
+    from multimodal_eval.text.parsing import open_parser
     from multimodal_eval.text.scene_graphs.captions import compared_captions
 
     candidates, references = read_captions(path, scale)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.scene_graphs.matching import Match
 from multimodal_eval.text.scene_graphs.openings import Openings

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from multimodal_eval.text.synsets import numbered
+from multimodal_eval.text.wordnet import numbered
 
 PARTS = ("noun", "verb", "adj", "adv")
 TABLE = Path(__file__).parents[1] / "src" / "multimodal_eval" / "text" / "wordnet.tsv.gz"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text import text_cache
-from multimodal_eval.text.content_words import content_words
-from multimodal_eval.text.text_cache import cached_by_text
+from multimodal_eval.text import pos
+from multimodal_eval.text.pos import cached_by_text, content_words
 
 
 def words_and_forms(text):
@@ -55,7 +54,7 @@ def test_words_with_a_common_base_form_count_once(text, words):
 
 
 def test_only_short_texts_are_cached(monkeypatch):
-    monkeypatch.setattr(text_cache, "MAX_LENGTH", 3)
+    monkeypatch.setattr(pos, "MAX_LENGTH", 3)
     calls = []
 
     @cached_by_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.function_words import function_words, function_words_among
 from multimodal_eval.text.languages import LANGUAGES
+from multimodal_eval.text.word_classes import function_words, function_words_among
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.store import folder_with, verify
-from multimodal_eval.text.russian_morphology import PARTICLES, PREFIXES, RULES, RussianMorphology
+from multimodal_eval.text.russian import PARTICLES, PREFIXES, RULES, RussianMorphology
 
 pymorphy3 = pytest.importorskip("pymorphy3")
 pytest.importorskip("pymorphy3_dicts_ru")

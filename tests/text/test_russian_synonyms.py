@@ -14,7 +14,7 @@ import pytest
 from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.resources.catalogue import CATALOGUE, File, get_resource
 from multimodal_eval.resources.store import folder_of, home
-from multimodal_eval.text import russian_synonyms, synonyms
+from multimodal_eval.text import russian, synonyms
 from multimodal_eval.text.synonyms import get_synonyms
 
 FORMS = {
@@ -72,7 +72,7 @@ def fetched(tmp_path, monkeypatch):
         folder_of(resource).mkdir(parents=True)
     (folder_of(get_resource("opencorpora-ru")) / "words.dawg").touch()
     database.rename(folder_of(get_resource("wiktionary-ru")) / database.name)
-    monkeypatch.setattr(russian_synonyms, "RussianMorphology", Morphology)
+    monkeypatch.setattr(russian, "RussianMorphology", Morphology)
     monkeypatch.setattr(synonyms, "_opened", {})
     return home() / "resources"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.text.synsets import Lazy, numbered
+from multimodal_eval.text.wordnet import Lazy, numbered
 
 groups_of_words = st.lists(st.frozensets(st.sampled_from("abcdef"), max_size=4), max_size=8)
 

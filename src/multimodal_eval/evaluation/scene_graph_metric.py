@@ -12,7 +12,7 @@ from multimodal_eval.core.options import Option
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.text.languages import UNFIT, fits
-from multimodal_eval.text.parsing.parser import RESOURCE, open_parser
+from multimodal_eval.text.parsing import RESOURCE, open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.scene_graphs.matching import CATEGORIES, Match
 from multimodal_eval.text.scene_graphs.openings import Openings

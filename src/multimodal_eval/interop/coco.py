@@ -35,7 +35,7 @@ from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 from multimodal_eval.evaluation.metrics.spice import compute_spice
 from multimodal_eval.stats.intervals import Interval, t_interval
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
-from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.tokenizers import check_tokenizer
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from multimodal_eval._native import stem
-from multimodal_eval.text.function_words import function_words_among
+from multimodal_eval.text.word_classes import function_words_among
 
 # In scripts without spaces, each letter counts as a word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f"

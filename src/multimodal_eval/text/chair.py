@@ -17,8 +17,7 @@ from itertools import product
 
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.text.pos import split_words, tag
-from multimodal_eval.text.text_cache import cached_by_text
+from multimodal_eval.text.pos import cached_by_text, split_words, tag
 from multimodal_eval.text.wordnet import open_wordnet
 
 NEEDS = ("generated_answer", "references|metadata.objects")

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, wraps
 from hashlib import sha256
 from importlib.resources import files
+from typing import TypeVar
 
-from multimodal_eval.text.synsets import LONGEST_WORD
 from multimodal_eval.text.word_classes import neighbours, possible_tags, shape
+from multimodal_eval.text.wordnet import LONGEST_WORD, open_wordnet
 
 Weights = Mapping[str, Mapping[str, int]]
 
@@ -233,3 +235,59 @@ def read_weights(text: str) -> Weights:
 
 def _packed() -> bytes:
     return (files("multimodal_eval.text") / "pos_english.tsv.gz").read_bytes()
+
+
+# Cache results by text: references repeat with every answer to the same image.
+
+T = TypeVar("T")
+
+MAX_TEXTS = 1 << 12
+MAX_LENGTH = 1000  # characters; thousands of texts of a megabyte would fill the memory
+
+
+def cached_by_text(function: Callable[[str], T]) -> Callable[[str], T]:
+    """The function with a cache for the last few thousand short texts."""
+    cached = lru_cache(maxsize=MAX_TEXTS)(function)
+
+    @wraps(function)
+    def call(text: str) -> T:
+        return cached(text) if len(text) <= MAX_LENGTH else function(text)
+
+    return call
+
+
+# The words of a text that describe an image: its nouns, verbs and adjectives.
+
+# Universal tags of content words. Proper nouns count as nouns; auxiliaries and copulas (AUX) are not content words.
+_PARTS = {"NOUN": "NOUN", "PROPN": "NOUN", "VERB": "VERB", "ADJ": "ADJ"}
+
+
+@dataclass(frozen=True, slots=True)
+class ContentWord:
+    """A content word in lower case, its part of speech (NOUN, VERB or ADJ) and its possible base forms."""
+
+    word: str
+    part: str
+    lemmas: tuple[str, ...]
+
+
+@cached_by_text
+def content_words(text: str) -> tuple[ContentWord, ...]:
+    """The content words of an English text in order, without those that share a base form with an earlier one."""
+    words = split_words(text)
+    contents: list[ContentWord] = []
+    seen: set[tuple[str, str]] = set()
+    for word, name in zip(words, tag(words), strict=True):
+        part = _PARTS.get(name)
+        if part is None:
+            continue
+        content = ContentWord(word.lower(), part, _lemmas(word.lower(), part))
+        forms = {(part, lemma) for lemma in content.lemmas}
+        if seen.isdisjoint(forms):
+            contents.append(content)
+            seen |= forms
+    return tuple(contents)
+
+
+def _lemmas(word: str, part: str) -> tuple[str, ...]:
+    return open_wordnet().lemmas(word, part) or (word,)

@@ -167,13 +167,13 @@ def _wordnet(language: str) -> SynonymSource:
 
 
 def _wiktionary(language: str) -> SynonymSource:
-    from multimodal_eval.text.russian_synonyms import open_wiktionary
+    from multimodal_eval.text.russian import open_wiktionary
 
     return open_wiktionary()
 
 
 def _ruwordnet(language: str, path: str) -> SynonymSource:
-    from multimodal_eval.text.russian_synonyms import open_ruwordnet
+    from multimodal_eval.text.russian import open_ruwordnet
 
     return open_ruwordnet(path)
 

@@ -17,7 +17,7 @@ from multimodal_eval.evaluation.metrics.hallucination_metric import (
     HallucinationScorer,
     compute_hallucination_metric,
 )
-from multimodal_eval.text.content_words import content_words
+from multimodal_eval.text.pos import content_words
 
 
 class Vectors:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.tokenizers import tokenize
 from tests.text.parsing.captions import CAPTIONS
 from tests.text.parsing.test_parser import parsed_once

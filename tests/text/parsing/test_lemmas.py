@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.parsing.lemmas import lemma_of
+from multimodal_eval.text.parsing import lemma_of
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,15 @@ import pytest
 from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.store import folder_of
-from multimodal_eval.text.parsing.parser import MOST_WORDS, RESOURCE, CaptionParser, open_parser
-from multimodal_eval.text.parsing.stand_ins import stand_ins
-from multimodal_eval.text.parsing.weights import read_parser
-from multimodal_eval.text.parsing.word_features import word_features
+from multimodal_eval.text.parsing import (
+    MOST_WORDS,
+    RESOURCE,
+    CaptionParser,
+    open_parser,
+    read_parser,
+    stand_ins,
+    word_features,
+)
 from tests.text.parsing.captions import CAPTIONS
 
 TINY = Path(__file__).with_name("tiny")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.parsing.stand_ins import is_only_noun, stand_ins
+from multimodal_eval.text.parsing import is_only_noun, stand_ins
 from tests.text.scene_graphs.parsed import parsed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.parsing.word_features import FIXED_KEYS, word_features, word_shape
+from multimodal_eval.text.parsing import FIXED_KEYS, word_features, word_shape
 
 
 @pytest.mark.parametrize(

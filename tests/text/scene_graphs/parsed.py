@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multimodal_eval.text.parsing.words import Sentence, sentence
+from multimodal_eval.text.parsing import Sentence, sentence
 
 
 def parsed(text: str) -> Sentence:

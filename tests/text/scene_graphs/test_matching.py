@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.scene_graphs.graph import SceneGraph
-from multimodal_eval.text.scene_graphs.matching import Counts, attribute_kind, compare
-from multimodal_eval.text.scene_graphs.merging import is_same_object, is_same_word, merged
+from multimodal_eval.text.scene_graphs.matching import (
+    Counts,
+    SceneGraph,
+    attribute_kind,
+    compare,
+    is_same_object,
+    is_same_word,
+    merged,
+)
 
 ONE = SceneGraph(("dog", "couch"), (("dog", "brown"),), (("dog", "on", "couch"),))
 TWO = SceneGraph(

@@ -28,9 +28,8 @@ from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.evaluation.model_metric import TEXT_CUT
-from multimodal_eval.text.content_words import ContentWord, content_words
 from multimodal_eval.text.languages import UNFIT, fits
-from multimodal_eval.text.pos import LANGUAGES, tagger_label
+from multimodal_eval.text.pos import LANGUAGES, ContentWord, content_words, tagger_label
 
 if TYPE_CHECKING:
     import numpy as np

@@ -32,7 +32,7 @@ from multimodal_eval.evaluation.scene_graph_metric import (
     parts_of,
 )
 from multimodal_eval.text.captions import require_references
-from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.scene_graphs.matching import CATEGORIES
 from multimodal_eval.text.scene_graphs.openings import Openings

@@ -36,7 +36,7 @@ from multimodal_eval.text.captions import (
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.image_keys import ImageKey
-from multimodal_eval.text.parsing.parser import open_parser
+from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.scene_graphs.openings import Openings
 
 __all__ = ["compute_spider"]

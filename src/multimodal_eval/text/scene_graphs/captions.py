@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from multimodal_eval._native import tokenize
-from multimodal_eval.text.parsing.parser import CaptionParser
-from multimodal_eval.text.scene_graphs.graph import SceneGraph
-from multimodal_eval.text.scene_graphs.matching import Match, compare
-from multimodal_eval.text.scene_graphs.merging import merged
+from multimodal_eval.text.parsing import CaptionParser
+from multimodal_eval.text.scene_graphs.matching import Match, SceneGraph, compare, merged
 from multimodal_eval.text.scene_graphs.openings import Openings
 from multimodal_eval.text.scene_graphs.rules import scene_graph
 

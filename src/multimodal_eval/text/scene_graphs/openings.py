@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from multimodal_eval.text.parsing.words import Sentence, Word
+from multimodal_eval.text.parsing import Sentence, Word
 
 Reading = Literal["noun", "lost", "clause", "order", "none"]
 Openings = Literal["original", "plain"]  # as the original reads them, or as people do

@@ -1,23 +1,108 @@
-"""Normal forms of Russian words: the dictionary of OpenCorpora, and the rules of pymorphy3 2.0.6 for unknown words.
-
-Only the data of the package pymorphy3-dicts-ru is read. The normal forms equal those of pymorphy3; probabilities, which
-only change their order, are left out.
-
-Reference:
-    Korobov (2015). Morphological Analyzer and Generator for Russian and Ukrainian Languages. AIST.
-"""
+"""Russian words: their forms and base forms, as pymorphy3 analyses them, and their synonyms in RuWordNet."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import sqlite3
 import struct
+import sys
 from array import array
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from binascii import a2b_base64
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from multimodal_eval.text.dawg import Dawg
+from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.resources.catalogue import PackageArchive, PackageWheel, get_resource
+from multimodal_eval.resources.digests import is_intact
+from multimodal_eval.resources.store import folder_with
+from multimodal_eval.text.wordnet import CACHED_WORDS, LONGEST_WORD, Lazy, numbered
+
+# Read-only dictionaries from words to records, in the file format of dawgdic and the package DAWG.
+#
+# A file holds a directed acyclic word graph over UTF-8 bytes: `units`, one 32-bit word per node, and a `guide`, the
+# labels of each node's first child and next sibling. A key is a word, the byte 1, and a record in base64.
+#
+# Reference:
+#     Yata, Morita, Fuketa and Aoe (2008). Fast String Matching with Space-efficient Word Graphs. Innovations.
+
+_SEPARATOR = b"\x01"
+_LABEL = 1 << 31 | 0xFF
+_HAS_LEAF = 1 << 8
+_EXTENSION = 1 << 9
+_MASK = 0xFFFFFFFF
+
+Match = tuple[str, list[tuple[int, ...]]]  # a word and its records
+
+
+class Dawg:
+    """A dictionary in memory; `record` is the layout of a record for the module `struct`."""
+
+    def __init__(self, path: Path, record: str) -> None:
+        content = path.read_bytes()
+        end = 4 + 4 * int.from_bytes(content[:4], "little")
+        self._units = array("I", content[4:end])
+        if sys.byteorder == "big":
+            self._units.byteswap()
+        self._guide = content[end + 4 :]
+        self._record = struct.Struct(record)
+
+    def similar_items(self, word: str, substitutes: Mapping[str, str]) -> list[Match]:
+        """The records of the word (first) and of the words in which letters are replaced by their substitutes."""
+        return self._similar_items("", word, 0, substitutes)
+
+    def _similar_items(self, prefix: str, word: str, index: int, substitutes: Mapping[str, str]) -> list[Match]:
+        matches: list[Match] = []
+        start = len(prefix)
+        for position in range(start, len(word)):
+            letter = word[position]
+            if letter in substitutes:
+                after = self._follow(substitutes[letter].encode(), index)
+                if after:
+                    replaced = prefix + word[start:position] + substitutes[letter]
+                    matches += self._similar_items(replaced, word, after, substitutes)
+            index = self._follow(letter.encode(), index)
+            if not index:
+                return matches
+        index = self._follow(_SEPARATOR, index)
+        if index:
+            records = [self._record.unpack(a2b_base64(key)) for key in self._keys(index, b"")]
+            matches.insert(0, (prefix + word[start:], records))
+        return matches
+
+    def _follow(self, labels: bytes, index: int) -> int:
+        """The node that the labels lead to; 0, the root, if there is none."""
+        units = self._units
+        for label in labels:
+            unit = units[index]
+            offset = (unit >> 10) << ((unit & _EXTENSION) >> 6)
+            index = (index ^ offset ^ label) & _MASK
+            if units[index] & _LABEL != label:
+                return 0
+        return index
+
+    def _keys(self, index: int, key: bytes) -> Iterator[bytes]:
+        """The keys below a node, in the order of their bytes."""
+        if self._units[index] & _HAS_LEAF:
+            yield key
+        label = self._guide[2 * index]
+        while label:
+            child = self._follow(bytes((label,)), index)
+            yield from self._keys(child, key + bytes((label,)))
+            label = self._guide[2 * child + 1]
+
+
+# Normal forms of Russian words: the dictionary of OpenCorpora, and the rules of pymorphy3 2.0.6 for unknown words.
+#
+# Only the data of the package pymorphy3-dicts-ru is read. The normal forms equal those of pymorphy3; probabilities,
+# which only change their order, are left out.
+#
+# Reference:
+#     Korobov (2015). Morphological Analyzer and Generator for Russian and Ukrainian Languages. AIST.
 
 RULES = "pymorphy3-2.0.6"
 CACHED_PARSES = 4096
@@ -234,3 +319,101 @@ def _is_unknown(tag: Tag) -> bool:
 @cache
 def _agreeing(tag: Tag) -> frozenset[str]:
     return frozenset(_SAME.get(grammeme, grammeme) for grammeme in tag if grammeme in _AGREEING)
+
+
+# Synonyms of Russian words from a dictionary of lemmas.
+#
+# A word matches its own entry and the entries of all its normal forms ("стекла": стекло and стечь), which come from
+# the resource opencorpora-ru. The letters ё and е are equal, in words and in entries. There are two dictionaries: the
+# Russian Wiktionary, the resource wiktionary-ru, an SQLite file that is read once; and a user's RuWordNet database,
+# the SQLite file of `ruwordnet download`.
+#
+# Reference:
+#     Loukachevitch, Lashevich, Gerasimova, Ivanov and Dobrov (2016). Creating Russian WordNet by Conversion. Dialogue.
+
+_RUSSIAN = re.compile("[а-яё-]{1,40}")
+_SENSES = "SELECT synset_id, lemma FROM sense WHERE synset_id IS NOT NULL AND lemma IS NOT NULL"
+
+Rows = Iterable[tuple[Hashable, str]]  # a synset and one of its entries, in any order
+
+
+class RussianSynonyms:
+    """Synonyms from the rows of a dictionary. Rows and word forms are loaded on first use."""
+
+    def __init__(self, dictionary: str, read_rows: Callable[[], Rows]) -> None:
+        word_forms, version = _data("opencorpora-ru")
+        self.label = f"{dictionary}+{RULES}+dicts-{version}"
+        self._numbers = Lazy(lambda: _numbers_of_entries(read_rows()))
+        self._morphology = Lazy(lambda: RussianMorphology(word_forms))
+        self._cached = lru_cache(maxsize=CACHED_WORDS)(self._look_up)
+
+    def synsets(self, words: Sequence[str]) -> list[Sequence[int]]:
+        """Sorted synset numbers of each lower-case word; empty for an unknown word."""
+        return [self._cached(word) if len(word) <= LONGEST_WORD else () for word in words]
+
+    def _look_up(self, word: str) -> tuple[int, ...]:
+        numbers = self._numbers()
+        lemmas = {folded(form) for form in (word, *self._normal_forms(word))}
+        return tuple(sorted({number for lemma in lemmas for number in numbers.get(lemma, ())}))
+
+    def _normal_forms(self, word: str) -> list[str]:
+        return self._morphology().normal_forms(word) if _RUSSIAN.fullmatch(word) else []
+
+
+def _data(name: str) -> tuple[Path, str]:
+    """The folder of a resource, and the version of the package that it comes from."""
+    resource = get_resource(name)
+    folder = folder_with(resource)
+    if folder is None:
+        raise UnavailableError(f"{resource.about}: not on this machine. Get what Russian needs with: mmeval fetch ru")
+    if not is_intact(folder, resource.files):
+        message = f"the files of {name} in {folder} have changed since they were fetched: a checksum differs."
+        raise UnavailableError(f"{message} Get them again with: mmeval fetch {name}")
+    assert isinstance(resource.source, PackageWheel | PackageArchive)
+    return folder, resource.source.version
+
+
+def folded(word: str) -> str:
+    """The word in lower case, with е for ё."""
+    return word.lower().replace("ё", "е")
+
+
+def _numbers_of_entries(rows: Rows) -> dict[str, tuple[int, ...]]:
+    groups: dict[Hashable, tuple[str, ...]] = {}  # most have one entry, and tuples take a third of the memory of sets
+    for synset, entry in rows:
+        if " " not in entry:
+            groups[synset] = (*groups.get(synset, ()), folded(entry))
+    return numbered(groups.values())
+
+
+def open_wiktionary() -> RussianSynonyms:
+    """The synonyms of the resource wiktionary-ru."""
+    folder, version = _data("wiktionary-ru")
+    return RussianSynonyms(f"wiktionary-{version}", partial(_read_wiktionary, folder / "wikiwordnet.db"))
+
+
+def _read_wiktionary(database: Path) -> Rows:
+    # Nothing writes to the file. `immutable` needs neither a lock nor a writable folder.
+    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        return connection.execute("SELECT synset_id, lemma FROM synsets").fetchall()
+
+
+def open_ruwordnet(path: str) -> RussianSynonyms:
+    """The synonyms of a database. The label contains the digest of the file."""
+    database = Path(path).expanduser()
+    try:
+        with database.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:8]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"the RuWordNet database {path!r} cannot be read: {reason}") from None
+    _read_ruwordnet(database, f"{_SENSES} LIMIT 1")  # a wrong file fails before anything is scored
+    return RussianSynonyms(f"ruwordnet:{digest}", partial(_read_ruwordnet, database, _SENSES))
+
+
+def _read_ruwordnet(database: Path, query: str) -> Rows:
+    try:
+        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+    except sqlite3.Error as error:
+        raise ConfigError(f"the RuWordNet database {str(database)!r} cannot be read: {error}") from None
