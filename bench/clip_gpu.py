@@ -41,10 +41,9 @@ except ImportError:
     sys.modules["msgspec"] = stub
 
 from multimodal_eval.models.clip.lazy_images import LazyImage
-from multimodal_eval.models.clip.on_torch import IMAGES_PER_BATCH, TorchClip
+from multimodal_eval.models.clip.on_torch import IMAGES_PER_BATCH, SLOT_BYTES, TorchClip, chunks_by_shape
 from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing
 from multimodal_eval.models.clip.towers_torch import LibraryTowers
-from multimodal_eval.models.clip.upload_ring import SLOT_BYTES, chunks_by_shape
 from multimodal_eval.models.torch_device import Format, Placement
 
 SIZE = (480, 640)

@@ -26,8 +26,7 @@ from multimodal_eval.media.fast_jpeg import decoded_into
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys
-from multimodal_eval.models.clip.pixels import HandOver
-from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing
+from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOver, Preprocessing
 
 POLICY = MediaPolicy()
 WHOLE = HandOver(Preprocessing.of({}, ClipImageSettings), 1 << 19)

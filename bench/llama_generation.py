@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--model", default="smollm2-135m")
     options = parser.parse_args()
-    from multimodal_eval.models.language.llama_cache import CachedLlama
+    from multimodal_eval.models.language.writer import CachedLlama
     from multimodal_eval.models.source import find_model
 
     model = find_model(options.model)

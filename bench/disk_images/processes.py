@@ -18,8 +18,7 @@ from multimodal_eval.evaluation.decoding.tickets import Line
 from multimodal_eval.evaluation.decoding.worker import Job
 from multimodal_eval.media import fast_jpeg
 from multimodal_eval.media.policy import MediaPolicy
-from multimodal_eval.models.clip.pixels import HandOver
-from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing
+from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOver, Preprocessing
 
 HASHES = ("sha256", "blake2b")
 PREPROCESSING = Preprocessing.of({}, ClipImageSettings)

@@ -21,7 +21,7 @@ from multimodal_eval.media.content import is_url
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from multimodal_eval.models.clip.lazy_images import LazyImage
-from multimodal_eval.models.clip.pixels import Decoding
+from multimodal_eval.models.clip.preprocessing import Decoding
 
 if TYPE_CHECKING:
     from multimodal_eval.models.encoders import ImageTextEncoder

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.errors import MissingPackageError
+from multimodal_eval.core.errors import MissingPackageError, ModelError
 from multimodal_eval.core.optional import check_installed, require
 
+if TYPE_CHECKING:
+    from multimodal_eval.models.source import Model
+
 __all__ = ["PACKAGES", "check_runtime", "missing_runtime", "onnxruntime", "tokenizers"]
+
 
 EXTRA = "models"
 PACKAGES = ("onnxruntime", "tokenizers")
@@ -36,3 +40,20 @@ def onnxruntime() -> Any:
 def tokenizers() -> Any:
     """The package tokenizers."""
     return require("tokenizers", extra=EXTRA, purpose=_PURPOSE)
+
+
+# Open a model's tokenizer.json with the tokenizers library.
+
+FILE = "tokenizer.json"
+
+
+def open_tokenizer(model: Model) -> Any:
+    """The tokenizer of a model. A broken file is a ModelError: the library raises exceptions of every kind."""
+    library = tokenizers()
+    path = model.file(FILE)
+    try:
+        return library.Tokenizer.from_file(str(path))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as fault:  # noqa: BLE001 - the library raises nothing narrower, and a panic is not an Exception
+        raise ModelError(f"{path} is not a tokenizer: {fault}") from None

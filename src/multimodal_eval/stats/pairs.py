@@ -17,7 +17,8 @@ from math import inf, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from multimodal_eval.stats.intervals import Vector
+
 Counts = NDArray[np.int64]
 
 MAX_LISTED = 1 << 20  # pairs that are listed one by one

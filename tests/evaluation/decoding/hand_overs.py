@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from multimodal_eval.models.clip.pixels import HandOver
-from multimodal_eval.models.clip.preprocessing import ClipImageSettings, Preprocessing
+from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOver, Preprocessing
 
 PREPROCESSING = Preprocessing.of({}, ClipImageSettings)
 WHOLE = HandOver(PREPROCESSING, 1 << 20)

@@ -76,8 +76,8 @@ def test_log_probabilities_are_those_of_the_scorer(llava):
     from multimodal_eval.core.conversation import Turn as Said
     from multimodal_eval.media.images import load_image_any
     from multimodal_eval.models.language.conversation_torch import TorchConversationLM
-    from multimodal_eval.models.language.sampling import Sampling
     from multimodal_eval.models.language.torch_writer import Conversation, TorchWriter, Writing
+    from multimodal_eval.models.language.writer import Sampling
     from multimodal_eval.models.source import find_model
 
     said = [

@@ -12,9 +12,8 @@ import pytest
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.models.clip import encoder as encoder_module
 from multimodal_eval.models.clip import graphs as clip_graphs
-from multimodal_eval.models.clip.encoder import OnnxClip
+from multimodal_eval.models.clip.encoder import ClipTexts, OnnxClip
 from multimodal_eval.models.clip.lazy_images import LazyImage
-from multimodal_eval.models.clip.text import ClipTexts
 from multimodal_eval.models.encoders import check_image_text_encoder, image_text_encoder_label, open_image_text_encoder
 from multimodal_eval.models.formats.onnx_graph import open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from multimodal_eval.models.formats import onnx_bytes
+from multimodal_eval.models.formats import onnx_graph
 from multimodal_eval.models.formats.onnx_graph import CONTRIB, IR_VERSION, OPSET, Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
 from multimodal_eval.models.source import find_model
@@ -28,19 +28,19 @@ from multimodal_eval.models.source import find_model
 )
 def test_nodes(kind, inputs, domain, attributes):
     expected = helper.make_node(kind, inputs, ["out", "second"], domain=domain or None, **attributes)
-    assert onnx_bytes.node(kind, inputs, ["out", "second"], domain, attributes) == expected.SerializeToString()
+    assert onnx_graph.node(kind, inputs, ["out", "second"], domain, attributes) == expected.SerializeToString()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int8", "int32", "int64", "bool", "float16", "float64"])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 1, 4)])
 def test_tensors(dtype, shape):
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
-    assert onnx_bytes.tensor("weight", values) == numpy_helper.from_array(values, "weight").SerializeToString()
+    assert onnx_graph.tensor("weight", values) == numpy_helper.from_array(values, "weight").SerializeToString()
 
 
 def test_a_tensor_of_big_endian_numbers_is_written_as_little_endian():
     values = np.array([1, -2], dtype=">i8")
-    assert numpy_helper.to_array(onnx.TensorProto.FromString(onnx_bytes.tensor("x", values))).tolist() == [1, -2]
+    assert numpy_helper.to_array(onnx.TensorProto.FromString(onnx_graph.tensor("x", values))).tolist() == [1, -2]
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "FLOAT16", "BFLOAT16"])
@@ -50,14 +50,14 @@ def test_tensors_in_other_files(kind):
     )
     for key, value in {"location": "model.safetensors", "offset": "4096", "length": "60"}.items():
         expected.external_data.add(key=key, value=value)
-    ours = onnx_bytes.external_tensor("w", kind, (3, 5), "model.safetensors", 4096, 60)
+    ours = onnx_graph.external_tensor("w", kind, (3, 5), "model.safetensors", 4096, 60)
     assert ours == expected.SerializeToString()
 
 
 @pytest.mark.parametrize("shape", [None, [], ["texts", "length"], [2, "n", 0]])
 def test_inputs_and_outputs(shape):
     expected = helper.make_tensor_value_info("ids", TensorProto.INT64, shape)
-    assert onnx_bytes.value_info("ids", "INT64", shape) == expected.SerializeToString()
+    assert onnx_graph.value_info("ids", "INT64", shape) == expected.SerializeToString()
 
 
 def test_a_whole_model():
@@ -70,12 +70,12 @@ def test_a_whole_model():
     )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
     expected = helper.make_model(helper.make_graph(*arguments), opset_imports=opsets, ir_version=IR_VERSION)
-    ours = onnx_bytes.model(
+    ours = onnx_graph.model(
         "multimodal_eval",
-        [onnx_bytes.node("Add", ["x", "one"], ["y"], "", {})],
-        [onnx_bytes.tensor("one", np.ones(3, np.float32))],
-        [onnx_bytes.value_info("x", "FLOAT", ["n", 3])],
-        [onnx_bytes.value_info("y", "FLOAT", None)],
+        [onnx_graph.node("Add", ["x", "one"], ["y"], "", {})],
+        [onnx_graph.tensor("one", np.ones(3, np.float32))],
+        [onnx_graph.value_info("x", "FLOAT", ["n", 3])],
+        [onnx_graph.value_info("y", "FLOAT", None)],
         opsets={"": OPSET, CONTRIB: 1},
         ir_version=IR_VERSION,
     )
@@ -86,9 +86,9 @@ def test_a_loop_with_its_body():
     scalar = helper.make_tensor_value_info("i", TensorProto.INT64, [])
     inner = helper.make_graph([helper.make_node("Add", ["x", "i"], ["y"])], "group", [scalar], [])
     expected = helper.make_node("Loop", ["n", "", "x"], ["out"], body=inner)
-    nodes = [onnx_bytes.node("Add", ["x", "i"], ["y"], "", {})]
-    body = onnx_bytes.graph("group", nodes, [], [onnx_bytes.value_info("i", "INT64", [])], [])
-    assert onnx_bytes.node("Loop", ["n", "", "x"], ["out"], "", {"body": body}) == expected.SerializeToString()
+    nodes = [onnx_graph.node("Add", ["x", "i"], ["y"], "", {})]
+    body = onnx_graph.graph("group", nodes, [], [onnx_graph.value_info("i", "INT64", [])], [])
+    assert onnx_graph.node("Loop", ["n", "", "x"], ["out"], "", {"body": body}) == expected.SerializeToString()
 
 
 def test_groups_of_texts_are_computed_one_after_the_other():

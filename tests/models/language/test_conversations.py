@@ -12,8 +12,9 @@ from multimodal_eval.core.conversation import Audio, Part, Turn
 from multimodal_eval.core.errors import InputError, ModelError, UnavailableError
 from multimodal_eval.models.language import conversation_torch
 from multimodal_eval.models.language.causal import open_causal_lm
-from multimodal_eval.models.language.conversation_text import TextConversationLM, as_plain_text
 from multimodal_eval.models.language.conversations import (
+    TextConversationLM,
+    as_plain_text,
     check_conversation_lm,
     conversation_lm_label,
     open_conversation_lm,

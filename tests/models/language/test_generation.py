@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.models.language.chat_template import ChatTemplate
-from multimodal_eval.models.language.llama_cache import CachedLlama
-from multimodal_eval.models.language.writer import LlamaWriter, Order
+from multimodal_eval.models.language.writer import CachedLlama, LlamaWriter, Order
 from multimodal_eval.models.source import find_model
 from tests.golden.load import golden
 

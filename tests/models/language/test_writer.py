@@ -8,9 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.language.llama_cache import CachedLlama
-from multimodal_eval.models.language.sampling import Sampling, log_probability, next_token
-from multimodal_eval.models.language.writer import LlamaWriter, Order
+from multimodal_eval.models.language.writer import (
+    CachedLlama,
+    LlamaWriter,
+    Order,
+    Sampling,
+    log_probability,
+    next_token,
+)
 from multimodal_eval.models.source import find_model
 from tests.models.language import tiny_llama
 

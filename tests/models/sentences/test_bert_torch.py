@@ -10,7 +10,7 @@ import pytest
 
 from multimodal_eval.core.errors import InputError, ModelError
 from multimodal_eval.models.encoders import open_sentence_encoder, open_token_encoder, sentence_encoder_label
-from multimodal_eval.models.sentences import bert_torch
+from multimodal_eval.models.sentences import on_torch
 from multimodal_eval.models.sentences.by_name import find, find_tokens
 from tests.models.sentences import tiny_bert
 
@@ -64,8 +64,8 @@ class TestInTorch:
 
     def test_neither_order_nor_batch_matters(self, tiny, monkeypatch):
         monkeypatch.setenv("MMEVAL_CACHE", "off")
-        monkeypatch.setattr(bert_torch, "LETTERS_PER_PIECE", 300)
-        monkeypatch.setitem(bert_torch.TOKENS_PER_BATCH, "cpu", 40)
+        monkeypatch.setattr(on_torch, "LETTERS_PER_PIECE", 300)
+        monkeypatch.setitem(on_torch.TOKENS_PER_BATCH, "cpu", 40)
         texts = [" ".join(random.Random(n).choices(tiny_bert.WORDS, k=n % 45)) for n in range(60)]
         encoder = find(f"torch:{tiny}").open()
         together = encoder.encode(texts)

@@ -24,7 +24,7 @@ from multimodal_eval.media.images import image_bytes, load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys
 from multimodal_eval.models.clip.lazy_images import cached_content, image_key
-from multimodal_eval.models.clip.pixels import HandOver
+from multimodal_eval.models.clip.preprocessing import HandOver
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -13,8 +13,7 @@ from multimodal_eval.generate.protocol import Answer, Generator, RejectedError, 
 from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of, unknown_parameters
 from multimodal_eval.models.language.causal import LANGUAGES, rebuild_derived_files
 from multimodal_eval.models.language.chat_template import ChatTemplate, Message
-from multimodal_eval.models.language.sampling import Sampling
-from multimodal_eval.models.language.writer import LlamaWriter, Order, Written, can_write
+from multimodal_eval.models.language.writer import LlamaWriter, Order, Sampling, Written, can_write
 from multimodal_eval.models.lookup import model_faults
 from multimodal_eval.models.runtime import check_runtime
 from multimodal_eval.models.source import Model, find_model

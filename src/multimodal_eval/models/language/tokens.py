@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.models.tokenizer_file import open_tokenizer
+from multimodal_eval.models.runtime import open_tokenizer
 
 if TYPE_CHECKING:
     from multimodal_eval.models.source import Model

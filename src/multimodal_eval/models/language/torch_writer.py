@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.conversation import Part, PartType, Turn
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models.foreign_folder import transformers_for
-from multimodal_eval.models.language.conversation_text import as_plain_text
 from multimodal_eval.models.language.conversation_torch import TorchConversationLM, has_processor
-from multimodal_eval.models.language.sampling import Sampling
-from multimodal_eval.models.language.writer import Written
+from multimodal_eval.models.language.conversations import as_plain_text
+from multimodal_eval.models.language.writer import Sampling, Written
 from multimodal_eval.models.source import Model
 from multimodal_eval.models.torch_device import Format, halving
 
 if TYPE_CHECKING:
-    from multimodal_eval.models.language.conversation_batches import Inputs
+    from multimodal_eval.models.language.conversation_torch import Inputs
 
 __all__ = ["Conversation", "TorchWriter", "Writing", "label_of"]
 

@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval.core.errors import ModelError
-from multimodal_eval.models.batching import MIN_ROWS, by_tokens, run_in_parallel
+from multimodal_eval.models.batching import MIN_ROWS, Rows, by_tokens, places, run_in_parallel
 from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
-from multimodal_eval.models.packing import Rows, places
-from multimodal_eval.models.runtime import check_runtime
+from multimodal_eval.models.runtime import check_runtime, open_tokenizer
 from multimodal_eval.models.source import CONFIG, Model
-from multimodal_eval.models.tokenizer_file import open_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -42,11 +42,11 @@ def find(name: str) -> ModelEntry[SentenceEncoder]:
             return ModelEntry(
                 label, check, lambda: CachedSentenceEncoder(sentence_torch.TorchSentences(model, languages, format_))
             )
-        from multimodal_eval.models.sentences import bert_torch
+        from multimodal_eval.models.sentences import on_torch
 
-        check = partial(bert_torch.check, model)
+        check = partial(on_torch.check_bert, model)
         return ModelEntry(
-            label, check, lambda: CachedSentenceEncoder(bert_torch.TorchBertSentences(model, languages, format_))
+            label, check, lambda: CachedSentenceEncoder(on_torch.TorchBertSentences(model, languages, format_))
         )
     from multimodal_eval.models.sentences import bert as sentence_bert
 
@@ -73,9 +73,9 @@ def _token_encoder(name: str) -> TokenEncoder:
         return tokens.NavecTokens(model)
     if encoder.runner == "bert":
         return tokens.BertTokens(model, languages, int8=encoder.name.number_format == "int8")
-    from multimodal_eval.models.sentences import tokens_torch
+    from multimodal_eval.models.sentences import on_torch
 
-    kind = tokens_torch.TorchTokens if encoder.runner == "torch" else tokens_torch.TorchBertTokens
+    kind = on_torch.TorchTokens if encoder.runner == "torch" else on_torch.TorchBertTokens
     opened: TokenEncoder = kind(model, languages, encoder.name.torch_format)
     return opened
 

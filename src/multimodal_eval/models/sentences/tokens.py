@@ -22,10 +22,10 @@ import msgspec
 from multimodal_eval.models.batching import run_in_parallel
 from multimodal_eval.models.encoders import TextTokens
 from multimodal_eval.models.formats.onnx_graph import open_session
+from multimodal_eval.models.runtime import open_tokenizer
 from multimodal_eval.models.sentences import navec
 from multimodal_eval.models.sentences.bert import BertConfig, batches, graph_inputs, token_graph
 from multimodal_eval.models.source import CONFIG, Model
-from multimodal_eval.models.tokenizer_file import open_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
