@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital, refusal_at
-from multimodal_eval.stats.bradley_terry import Comparisons, bradley_terry
-from multimodal_eval.stats.comparison_graph import UndeterminedError
+from multimodal_eval.stats.bradley_terry import Comparisons, UndeterminedError, bradley_terry
 
 Vector = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from multimodal_eval.core.answers import ERROR_PATTERNS, is_error_message
 from multimodal_eval.core.failures import compiled_patterns
-from multimodal_eval.lint.answers import Doubt, doubts_about
+from multimodal_eval.lint.failed_answers import Doubt, doubts_about
 
 KINDS = ("failure", "SUSPECTED_FAILURE", "REFUSAL")
 CAPTIONS = ("Flickr8k.token", "captions", "coco_300", "fakecap", "test_pairs")  # in the names of files of captions

@@ -22,8 +22,7 @@ from PIL import Image
 
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.evaluation.decoding.worker import Job, _decoded
-from multimodal_eval.media.fast_jpeg import decoded_into
-from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.images import decoded_into, load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys
 from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOver, Preprocessing

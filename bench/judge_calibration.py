@@ -22,8 +22,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from multimodal_eval.core.score import Rows, mean_estimate
-from multimodal_eval.stats.active import combined_probabilities, drawn, expected_errors, selection_probabilities
 from multimodal_eval.stats.intervals import Interval, interval
+from multimodal_eval.stats.label_budget import combined_probabilities, drawn, expected_errors, selection_probabilities
 from multimodal_eval.stats.ppi import FEW_DISAGREEMENTS, ppi_difference, ppi_mean
 from multimodal_eval.stats.rogan_gladen import rogan_gladen
 from multimodal_eval.stats.special import ndtri, stdtrit

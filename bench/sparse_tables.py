@@ -15,7 +15,7 @@ import numpy as np
 from scipy import optimize, sparse, special
 
 from multimodal_eval._native import best_assignment, stdtr, stdtrit
-from multimodal_eval.stats.sparse_table import SparseTable
+from multimodal_eval.stats.ratings import SparseTable
 
 Case = tuple[str, Callable[[], Any], Callable[[], Any]]
 

@@ -16,7 +16,7 @@ from disk_images.bench import Bench, say
 from multimodal_eval.evaluation.decoding.pool import DecodingPool
 from multimodal_eval.evaluation.decoding.tickets import Line
 from multimodal_eval.evaluation.decoding.worker import Job
-from multimodal_eval.media import fast_jpeg
+from multimodal_eval.media import images
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOver, Preprocessing
 
@@ -42,7 +42,7 @@ def pool(bench: Bench) -> None:
     hashes = {name: min(timeit.repeat(partial(hashlib.new, name, content), number=50)) for name in HASHES}
     shown = ", ".join(f"{name} {seconds / 50 * 1e6:.0f}" for name, seconds in hashes.items())
     say(f"  {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; microseconds for 90 kB: {shown}")
-    used = fast_jpeg._decoder() is not None
+    used = images._decoder() is not None
     say(f"  simplejpeg {'is used' if used else 'is NOT used: not installed, or its pixels are not those of Pillow'}")
     paths = [str(path) for path in sorted((bench.folder / "images").iterdir())[:8192]]
     cores = os.cpu_count() or 1

@@ -10,10 +10,8 @@ from random import Random
 import numpy as np
 
 from multimodal_eval.media.audio import load_audio
-from multimodal_eval.media.fast_jpeg import decoded_into
-from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.images import decoded_into, header, load_image_any
 from multimodal_eval.media.outgoing import audio_file, image_file, video_file
-from multimodal_eval.media.pixels import header
 from multimodal_eval.media.policy import MediaPolicy
 from tests.hostile.campaign import FaultError, campaign, tried
 from tests.hostile.mutations import damaged

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
-from multimodal_eval.lint.answers import REFUSAL, SUSPECTED, Doubt, doubts_about
 from multimodal_eval.lint.facts import Flag
+from multimodal_eval.lint.failed_answers import REFUSAL, SUSPECTED, Doubt, doubts_about
 from multimodal_eval.lint.findings import findings
 from multimodal_eval.run import plan as planning
 from tests.core.test_failures import FAILURES

@@ -16,7 +16,7 @@ from multimodal_eval.core.batch import Batch
 from multimodal_eval.data.runs import sample_table
 from multimodal_eval.data.runs.sample_table import to_batch, to_table
 from multimodal_eval.lint import facts as lint_facts_module
-from multimodal_eval.lint import native
+from multimodal_eval.lint import facts as native
 from multimodal_eval.lint.facts import FACTS
 from tests.lint import test_findings, test_texts
 from tests.lint.both_ways import facts_of

@@ -14,12 +14,10 @@ from multimodal_eval import Sample
 from multimodal_eval._native import LintLexicon, lint_facts
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.data.runs.sample_table import to_batch, to_table
+from multimodal_eval.lint import facts as native
 from multimodal_eval.lint import facts as python_facts
-from multimodal_eval.lint import native
-from multimodal_eval.lint.facts import FACTS
-from multimodal_eval.lint.texts import LABELS
+from multimodal_eval.lint.facts import FACTS, LABELS, words_of
 from multimodal_eval.text.languages import known_words
-from multimodal_eval.text.words import words_of
 from tests.lint.both_ways import facts_of
 
 ALL = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

@@ -7,11 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample
-from multimodal_eval.lint import texts
-from multimodal_eval.lint.facts import Flag
-from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
+from multimodal_eval.lint import facts
+from multimodal_eval.lint.facts import (
+    Flag,
+    ends_closed,
+    ends_open,
+    has_markup,
+    repeats_itself,
+    repeats_question,
+    words_of,
+)
 from multimodal_eval.text.languages import LANGUAGES, hits, is_off_language, is_off_script, language_of, script_of
-from multimodal_eval.text.words import words_of
 from tests.lint.both_ways import facts_of
 
 
@@ -321,11 +327,11 @@ def test_every_word_of_a_copy_counts(number):
 
 
 def test_long_questions_are_not_cached():
-    before = texts._cached_key.cache_info().currsize
+    before = facts._cached_key.cache_info().currsize
     assert repeats_question(["a" * 2000], "A" * 2000)
-    assert texts._cached_key.cache_info().currsize == before
+    assert facts._cached_key.cache_info().currsize == before
     assert repeats_question(["a", "new", "question"], "a new question")
-    assert texts._cached_key.cache_info().currsize == before + 1
+    assert facts._cached_key.cache_info().currsize == before + 1
 
 
 def test_error_messages_are_not_answers():

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import ImageError
-from multimodal_eval.media.addresses import is_public, literal_address
-from multimodal_eval.media.remote import fetch
+from multimodal_eval.media.remote import fetch, is_public, literal_address
 from tests.media.web import get
 
 # addresses

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from multimodal_eval.core.errors import ImageError
-from multimodal_eval.media import fast_jpeg
-from multimodal_eval.media.fast_jpeg import decoded_into, is_same_as_pillow
-from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media import images
+from multimodal_eval.media.images import decoded_into, is_same_as_pillow, load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from tests.media.image_files import encoded, gradient, png_bomb
 
@@ -141,7 +140,7 @@ def test_the_header_is_checked_before_anything_is_decoded(monkeypatch):
     def decode(*_arguments, **_options):
         raise AssertionError("it was decoded")
 
-    monkeypatch.setattr(fast_jpeg, "_decoder", lambda: decode)
+    monkeypatch.setattr(images, "_decoder", lambda: decode)
     bomb = with_size(encoded(photo(16, 16), "JPEG"), 60_000, 60_000)
     assert outcome(bomb) == of_pillow(bomb)
     assert "over the limit of 200,000" in outcome(bomb)
@@ -176,9 +175,9 @@ def test_another_library_is_not_used(monkeypatch):
     assert is_same_as_pillow(simplejpeg.decode_jpeg)
     assert not is_same_as_pillow(lambda content, kind: simplejpeg.decode_jpeg(content, kind, fastupsample=True))
     assert not is_same_as_pillow(lambda content: None)
-    monkeypatch.setattr(fast_jpeg, "is_same_as_pillow", lambda _: False)
-    fast_jpeg._decoder.cache_clear()
+    monkeypatch.setattr(images, "is_same_as_pillow", lambda _: False)
+    images._decoder.cache_clear()
     try:
         assert outcome(encoded(photo(16, 16), "JPEG")) is None
     finally:
-        fast_jpeg._decoder.cache_clear()
+        images._decoder.cache_clear()

@@ -15,8 +15,7 @@ import time
 import pytest
 
 from multimodal_eval.core.errors import ImageError
-from multimodal_eval.media.addresses import is_public
-from multimodal_eval.media.remote import MAX_REDIRECTS
+from multimodal_eval.media.remote import MAX_REDIRECTS, is_public
 from tests.media.web import BODY, get, plain, saying, serving
 
 # requests

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.stats.active import combined_probabilities, drawn, expected_errors, selection_probabilities
+from multimodal_eval.stats.label_budget import combined_probabilities, drawn, expected_errors, selection_probabilities
 
 NONE = np.full(4, float("nan"))
 

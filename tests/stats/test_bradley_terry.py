@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from multimodal_eval.stats import bradley_terry as module
-from multimodal_eval.stats.bradley_terry import ELO, Comparisons, Ties, bradley_terry
-from multimodal_eval.stats.comparison_graph import UndeterminedError
+from multimodal_eval.stats.bradley_terry import ELO, Comparisons, Ties, UndeterminedError, bradley_terry
 
 Vector = NDArray[np.float64]
 Row = tuple[int, int, float]

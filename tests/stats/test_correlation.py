@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from multimodal_eval.stats import pairs as pairs_module
+from multimodal_eval.stats import correlation as pairs_module
 from multimodal_eval.stats.correlation import (
     COEFFICIENTS,
     Coefficient,
+    PairIndex,
     coefficient_interval,
     kendall_tau_b,
     kendall_tau_c,
@@ -19,7 +20,6 @@ from multimodal_eval.stats.correlation import (
     tie_calibrated_accuracy,
 )
 from multimodal_eval.stats.intervals import standard_error
-from multimodal_eval.stats.pairs import PairIndex
 from tests.reference.naive_pairs import naive_calibration, naive_counts
 
 # Ten pairs: six concordant, three discordant, one that people tie.

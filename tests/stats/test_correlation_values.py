@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from multimodal_eval.stats.correlation import pearson, spearman
-from multimodal_eval.stats.correlation_values import mid_ranks, pearson_value, spearman_value
+from multimodal_eval.stats.correlation import mid_ranks, pearson, pearson_value, spearman, spearman_value
 
 columns = st.lists(
     st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=60

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from multimodal_eval.stats.missing_labels import selection_p_value
+from multimodal_eval.stats.ppi import selection_p_value
 
 
 def test_without_clusters_it_is_about_welchs_test():

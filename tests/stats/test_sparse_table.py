@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from multimodal_eval._native import summed_rows, table_times
-from multimodal_eval.stats.sparse_table import SparseTable
+from multimodal_eval.stats.ratings import SparseTable
 
 
 def random_dense(rows, columns, seed, share=0.4):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t, ttest_ind, ttest_rel
 
 from multimodal_eval.core.score import Rows, mean_estimate
-from multimodal_eval.stats.standings import standings
+from multimodal_eval.stats.paired import standings
 from multimodal_eval.stats.stratified import Strata, stratified_mean
 
 

@@ -12,8 +12,7 @@ from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.core.records import Calibrated, Figure, fields_of
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
-from multimodal_eval.stats.missing_labels import selection_p_value
-from multimodal_eval.stats.ppi import PpiEstimate, ppi_difference, ppi_mean
+from multimodal_eval.stats.ppi import PpiEstimate, ppi_difference, ppi_mean, selection_p_value
 
 __all__ = ["FEW_LABELS", "MIN_LABELS", "calibrated", "calibrated_difference", "estimate_by_labels", "label_notes"]
 

@@ -19,8 +19,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.records import ComparedPair, JsonObject
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.stats.bradley_terry import ELO, Comparisons, Ratings, Ties, bradley_terry
-from multimodal_eval.stats.comparison_graph import UndeterminedError
+from multimodal_eval.stats.bradley_terry import ELO, Comparisons, Ratings, Ties, UndeterminedError, bradley_terry
 from multimodal_eval.stats.intervals import LEVEL
 
 __all__ = ["Outcomes", "RatedSystem", "RatingTable", "Scale", "outcomes_of", "rate"]

@@ -33,7 +33,7 @@ from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.stats.intervals import LEVEL, interval
-from multimodal_eval.stats.standings import Standings, standings
+from multimodal_eval.stats.paired import Standings, standings
 
 __all__ = ["Difference", "Leaderboard", "Refused", "Standing", "differences_of", "leaderboard", "read_leaderboard"]
 

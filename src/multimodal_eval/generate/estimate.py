@@ -14,7 +14,7 @@ from math import ceil
 
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.generate.protocol import Media, Request, Text
-from multimodal_eval.media.pixels import header
+from multimodal_eval.media.images import header
 from multimodal_eval.media.policy import MediaPolicy
 
 __all__ = ["RULE", "Estimate", "input_tokens", "request_bytes"]

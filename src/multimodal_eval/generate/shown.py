@@ -10,7 +10,7 @@ import msgspec
 from multimodal_eval.core.errors import ImageError, shorten
 from multimodal_eval.core.visible import visible
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text
-from multimodal_eval.media.pixels import header
+from multimodal_eval.media.images import header
 from multimodal_eval.media.policy import MediaPolicy
 
 __all__ = ["as_json", "show", "size"]

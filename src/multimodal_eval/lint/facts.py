@@ -2,26 +2,260 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from hashlib import blake2b
-from operator import attrgetter
+from operator import attrgetter, eq
 from unicodedata import category
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.answers import ERROR_PATTERNS, is_error_message
+from multimodal_eval._native import LintLexicon, lint_facts
+from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, is_error_message
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.failures import compiled_patterns
 from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.lint.answers import mark_suspicious
+from multimodal_eval.lint.failed_answers import mark_suspicious
 from multimodal_eval.lint.injection import mark_injections
-from multimodal_eval.lint.native import fill_facts
-from multimodal_eval.lint.texts import ends_closed, ends_open, has_markup, repeats_itself, repeats_question
-from multimodal_eval.text.languages import hits, is_off_language, is_off_script, language_of, unfinished_languages
-from multimodal_eval.text.words import words_of
+from multimodal_eval.text.languages import (
+    hits,
+    is_off_language,
+    is_off_script,
+    known_words,
+    language_of,
+    script_number,
+    unfinished_languages,
+)
+
+# Split a text into words without case and punctuation.
+
+# Written without spaces: each character is a word.
+_UNSPACED_SCRIPTS = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+
+
+class _Separating(dict[int, int | str]):
+    """A translation table: punctuation, spaces and control characters become spaces. Filled on demand."""
+
+    def __missing__(self, code: int) -> int | str:
+        if category(chr(code))[0] in "PZC":
+            self[code] = " "
+        elif any(first <= code <= last for first, last in _UNSPACED_SCRIPTS):
+            self[code] = f" {chr(code)} "
+        else:
+            self[code] = code
+        return self[code]
+
+
+_SEPARATING = _Separating()
+_ASCII = bytes(ord(chr(code).lower().translate(_SEPARATING)) for code in range(128)).ljust(256)
+
+
+def words_of(text: str) -> list[str]:
+    """The case-folded words of a text, without punctuation."""
+    if text.isascii():  # the same result, twice as fast
+        return text.encode().translate(_ASCII).decode().split()
+    return separated(text).split()
+
+
+def separated(text: str) -> str:
+    """The case-folded text with spaces between its words. Each character is converted independently of the others."""
+    return text.casefold().translate(_SEPARATING)
+
+
+# Checks of one text: markup, repetition, how it ends, whether it repeats its question.
+
+# Only texts with one of these characters are checked closely; few have one.
+_SUSPECT = re.compile("[<\\[{`&:#▁Ġ\ufffd]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_TAGS = (
+    "a|b|i|u|p|br|hr|em|strong|div|span|ul|ol|li|h[1-6]|img|table|tr|td|th|pre|code|html|body|sup|sub|"  # HTML
+    "s|pad|unk|mask|bos|eos|sep|cls|image|end|start|eot|eod|think|answer|caption|unused\\d+|"  # special tokens
+    "start_of_\\w+|end_of_\\w+|0x[0-9a-f]{2}"
+)
+_LABELS = (
+    "answer|short answer|final answer|caption|response|output|assistant|user|human|question|"
+    "ответ|подпись|описание|вопрос|antwort|frage|réponse|respuesta|pregunta|risposta|domanda|resposta|antwoord"
+)
+LABELS = tuple(_LABELS.split("|"))
+_MARKUP_PATTERN = re.compile(
+    rf"<\|[^<>|\s]{{1,40}}\|>|<<SYS>>|</?(?:{_TAGS})\b(?:[\s/][^<>]{{0,200}})?>"
+    r"|\[/?(?:INST|PAD|UNK|CLS|SEP|MASK|EOS|BOS)\]"
+    r"|&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-f]{1,5});"
+    rf"|^[ \t#*]*+(?:{_LABELS})[*]*[ \t]*[:：]"
+    r"|```|▁|\ufffd|(?<=\w)(?-i:Ġ)(?=[a-z])|(?<=\w )##(?=[a-z])",
+    re.IGNORECASE | re.MULTILINE,
+)
+LONGEST_JSON = 100_000
+
+
+def has_rare_markup(character: str) -> bool:
+    """Whether a character beyond ASCII may be markup."""
+    return bool(_CONTROL.match(character) or _SUSPECT.match(character))
+
+
+def has_markup(text: str) -> bool:
+    """Whether a text contains special tokens, tags, labels, JSON or control characters."""
+    if not text.isprintable() and _CONTROL.search(text):
+        return True
+    if not _SUSPECT.search(text):
+        return False
+    return _MARKUP_PATTERN.search(text) is not None or _is_json(text.strip())
+
+
+def _is_json(text: str) -> bool:
+    if not text or (text[0], text[-1]) not in {("{", "}"), ("[", "]")} or len(text) > LONGEST_JSON:
+        return False
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+_TAIL = 256  # words: loops are at the end of an answer
+_LONGEST_PERIOD = 32
+_MANY = 40  # words; from here on an array is faster
+_ENOUGH = 12  # repeating words in a row, for an answer of any length
+_LONG_WORD = 30
+_STUTTER = re.compile(r"(.{1,10}?)\1{4,}")
+
+
+def repeats_itself(words: Sequence[str]) -> bool:
+    """Whether a phrase repeats three times in a row (a single word four times) and fills a third of the answer's end.
+
+    In a long answer, twelve repeating words in a row are enough. Numbers may repeat.
+    """
+    tail = words[-_TAIL:]
+    count = len(tail)
+    if count and max(map(len, tail)) > _LONG_WORD and any(map(_stutters, tail)):
+        return True
+    least = min(-(-count // 3), _ENOUGH)
+    if count < 4 or 3 * (count - len(set(tail))) < 2 * least:  # too many different words
+        return False
+    numbers: dict[str, int] = {}
+    coded = np.array([numbers.setdefault(word, len(numbers)) for word in tail]) if count > _MANY else None
+    for period in range(1, min(_LONGEST_PERIOD, count // 3) + 1):
+        times = 4 if period == 1 else 3
+        span = max(times * period, least)
+        # A phrase of `period` words repeats if each word equals the one `period` words earlier.
+        same = bytes(map(eq, tail[period:], tail)) if coded is None else (coded[period:] == coded[:-period]).tobytes()
+        start = same.find(b"\x01" * (span - period))
+        if start >= 0 and any(any(map(str.isalpha, word)) for word in tail[start : start + period]):
+            return True
+    return False
+
+
+def _stutters(word: str) -> bool:
+    if len(word) <= _LONG_WORD:
+        return False
+    return any(len(match[0]) >= 20 and any(map(str.isalpha, match[1])) for match in _STUTTER.finditer(word[-1000:]))
+
+
+_CLOSING = frozenset(".!?。！？؟۔।॥።։؛‽⁈⁉\"'”’»›)]}）】」』*`")
+_OPEN = frozenset(",;:-–—([{，、：；،（「『«“‘")
+_ELLIPSES = ("...", "…")
+
+
+def ends_open(text: str) -> bool:
+    """Whether the last character expects more text: comma, colon, hyphen, opening bracket, ellipsis."""
+    return text[-1:] in _OPEN or text.endswith(_ELLIPSES)
+
+
+def ends_closed(text: str) -> bool:
+    """Whether a text ends in final punctuation, or in a closing quotation mark or bracket."""
+    return text[-1:] in _CLOSING and not text.endswith(_ELLIPSES)
+
+
+_ASKS, _ANSWERS = ("question", "вопрос", "q"), ("answer", "ответ", "a")
+
+
+_SHORT = 1000  # characters; longer questions are not cached
+
+
+def _key(question: str) -> str:
+    return "".join(words_of(question))
+
+
+_cached_key = lru_cache(maxsize=4096)(_key)  # many samples ask the same question
+
+
+def repeats_question(words: Sequence[str], question: str) -> bool:
+    """Whether the words are the question, once or repeated, or a contiguous three quarters of it.
+
+    A word or two of the question can be a correct answer ("black or white?"), so a part needs at least five words.
+    """
+    key = _cached_key(question) if len(question) <= _SHORT else _key(question)
+    if not key or not words:
+        return False
+    if words[0] in _ASKS and _repeats("".join(words[1 : -1 if words[-1] in _ANSWERS else None]), key, len(words) - 1):
+        return True  # "Question: … Answer:"
+    return _repeats("".join(words), key, len(words))
+
+
+def _repeats(answer: str, question: str, words: int) -> bool:
+    if len(answer) >= len(question):
+        times, rest = divmod(len(answer), len(question))
+        return rest == 0 and answer == question * times
+    return words >= 5 and 4 * len(answer) >= 3 * len(question) and answer in question
+
+
+# Facts computed from Arrow columns in compiled code, without a `Sample` per row.
+
+# The columns that facts depend on; `answers_of` reads `error`.
+_COLUMNS = (
+    *("generated_answer", "references", "expected_answer", "caption", "question", "prompt", "group"),
+    *("image", "image_bytes", "audio", "audio_bytes", "video", "video_bytes", "metadata", "choices"),
+    *("images", "messages", "boxes", "epoch"),
+)
+
+
+_PAGE = 256  # characters
+_WORD, _UNSPACED, _UNUSUAL, _SPACE, _FORMAT, _CLOSES, _OPENS, _MARKUP = (1 << bit for bit in range(8))
+_LONGEST = 13  # bytes of a case-folded character
+
+
+@cache
+def _lexicon() -> LintLexicon:
+    return LintLexicon(known_words(), [label.casefold() for label in LABELS])
+
+
+def page_of_characters(number: int) -> bytes:
+    """The properties of 256 characters in the layout of native/lint_characters.h.
+
+    Compiled code asks for a page when it meets a character of it: both use the Unicode version of this Python.
+    """
+    return b"".join(_character(chr(code)) for code in range(number * _PAGE, (number + 1) * _PAGE))
+
+
+def _character(character: str) -> bytes:
+    if category(character) == "Cs":  # half of a surrogate pair is not stored
+        return bytes([_UNUSUAL]).ljust(16, b"\0")
+    text = separated(character)
+    word = "".join(text.split())
+    folded = word.encode()
+    flags = {word: _WORD, f" {word} ": _UNSPACED}.get(text, _UNUSUAL) if word else 0
+    if len(folded) > _LONGEST:
+        flags, folded = _UNUSUAL, b""
+    flags |= _SPACE * character.isspace() | _FORMAT * (category(character) == "Cf")
+    flags |= _CLOSES * ends_closed(character) | _OPENS * ends_open(character) | _MARKUP * has_rare_markup(character)
+    return bytes([flags, script_number(character), len(folded)]) + folded.ljust(_LONGEST, b"\0")
+
+
+def fill_facts(facts: NDArray[np.void], batch: Batch, patterns: Sequence[str]) -> NDArray[np.int64]:
+    """Write the facts of a batch with columns, and return the rows for which Python must compute them.
+
+    Those are rows with several images, messages or boxes, and rows that may have a finding for which the references
+    must be searched too.
+    """
+    failed = np.zeros(len(batch), np.uint8)
+    failed[list(answers_of(batch, patterns).failed)] = 1
+    columns = {name: column for name in _COLUMNS if (column := batch.column(name)) is not None}
+    return lint_facts(_lexicon(), page_of_characters, columns, failed, facts.view(np.uint8))
+
 
 LONG = 4  # words: shorter answers are correct for many samples, and their language is unclear
 COPIED = 6  # words: a shorter answer can be a reference by chance

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.records import Finding, Repeated
 from multimodal_eval.core.scoring import ROUNDING
-from multimodal_eval.lint.answers import Doubt
 from multimodal_eval.lint.facts import COPIED, LONG, Facts, Flag
+from multimodal_eval.lint.failed_answers import Doubt
 from multimodal_eval.lint.injection import addresses_judge
 
 Mask = NDArray[np.bool_]

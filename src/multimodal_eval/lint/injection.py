@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.judge_config import COMPARING, JudgeConfig
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.lint.answers import Doubt
+from multimodal_eval.lint.failed_answers import Doubt
 
 __all__ = ["addresses_judge", "judged_columns", "judged_texts", "mark_injections"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import AudioError, MediaError, shorten
 from multimodal_eval.core.machine import package_version
+from multimodal_eval.media.audio import is_wav
 from multimodal_eval.media.content import media_bytes
-from multimodal_eval.media.pixels import decoded, header
+from multimodal_eval.media.images import decoded, header
 from multimodal_eval.media.policy import MediaPolicy
-from multimodal_eval.media.wav import is_wav
 
 if TYPE_CHECKING:
     from PIL import Image

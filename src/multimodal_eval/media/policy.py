@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from pathlib import Path
 from multimodal_eval.core.config import RunConfig
 
 __all__ = ["MediaPolicy", "current_policy", "using"]
+
 
 OUTSIDE = "Name another folder with --image-root, or use --allow-outside-images"
 MEGAPIXELS = 1_000_000
@@ -61,3 +63,18 @@ def policy_of(config: RunConfig) -> MediaPolicy:
     root = None if config.image_root is None else Path(config.image_root)
     roots = tuple(map(Path, config.media_roots))
     return MediaPolicy(root, allow_outside=config.allow_outside_images, allow_urls=config.allow_image_urls, roots=roots)
+
+
+# The text of a decoder's exception, without bytes of the file.
+
+# Decoders quote what they cannot read: "broken PNG file (chunk b'root')".
+_QUOTED = re.compile(r"""(?<!\w)(?:b?'(?:[^'\\]|\\.)*'|b?"(?:[^"\\]|\\.)*")""")
+
+
+def fault_text(error: Exception) -> str:
+    """The kind of the exception and its message; what the message quotes is left out.
+
+    A message about a media file must not show its content: the file may be one that the reader of a report, or the
+    sender of a run, must not see.
+    """
+    return f"{type(error).__name__}: {_QUOTED.sub('…', str(error))}"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.errors import MediaError
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.optional import require
-from multimodal_eval.media.faults import fault_text
 from multimodal_eval.media.outgoing import jpeg, sized
-from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.media.policy import MediaPolicy, fault_text
 
 if TYPE_CHECKING:
     from PIL import Image

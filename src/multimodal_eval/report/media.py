@@ -17,11 +17,10 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Box
 from multimodal_eval.data.runs.grants import ADVICE, granted
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.media.content import is_url
-from multimodal_eval.media.files import path_of_file_url, read_file
+from multimodal_eval.media.audio import is_wav
+from multimodal_eval.media.content import is_url, path_of_file_url, read_file
 from multimodal_eval.media.images import load_image_any
 from multimodal_eval.media.policy import MediaPolicy, policy_of
-from multimodal_eval.media.wav import is_wav
 
 if TYPE_CHECKING:
     from PIL import Image

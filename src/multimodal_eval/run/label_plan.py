@@ -23,9 +23,16 @@ from multimodal_eval.data.labels.human import WEIGHT
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.calibrate import Labels, calibrated_metrics, labels_for, labels_from, of_run
-from multimodal_eval.stats.active import combined_probabilities, drawn, expected_errors, selection_probabilities
 from multimodal_eval.stats.intervals import ROUNDING, Codes, Vector
-from multimodal_eval.stats.label_budget import LabelBudget, budget_of, gain
+from multimodal_eval.stats.label_budget import (
+    LabelBudget,
+    budget_of,
+    combined_probabilities,
+    drawn,
+    expected_errors,
+    gain,
+    selection_probabilities,
+)
 from multimodal_eval.stats.ppi import ppi_mean
 
 __all__ = ["Forecast", "LabelPlan", "plan_labels"]

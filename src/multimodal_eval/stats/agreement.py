@@ -9,16 +9,17 @@ from __future__ import annotations
 from multimodal_eval.core.levels import LEVELS, Level
 from multimodal_eval.stats.alpha import krippendorff_alpha
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
-from multimodal_eval.stats.jensen_shannon import jensen_shannon
 from multimodal_eval.stats.kappa import (
     PairwiseKappas,
+    PercentAgreement,
     Weights,
     cohen_kappa,
     fleiss_kappa,
     fleiss_kappa_of_counts,
     pairwise_kappas,
+    percent_agreement,
 )
-from multimodal_eval.stats.percent_agreement import PercentAgreement, percent_agreement
+from multimodal_eval.stats.multi_annotator import jensen_shannon
 from multimodal_eval.stats.ratings import Ratings, as_ratings
 from multimodal_eval.stats.resampling import Agreement
 

@@ -10,8 +10,7 @@ import numpy as np
 from multimodal_eval.core.levels import Level
 from multimodal_eval.stats.alpha import krippendorff_alpha
 from multimodal_eval.stats.dawid_skene import DawidSkene, dawid_skene, majority_ties, majority_vote
-from multimodal_eval.stats.kappa import Weights, fleiss_kappa, pairwise_kappas, unequal_raters
-from multimodal_eval.stats.percent_agreement import percent_agreement
+from multimodal_eval.stats.kappa import Weights, fleiss_kappa, pairwise_kappas, percent_agreement, unequal_raters
 from multimodal_eval.stats.ratings import Codes, Ratings
 from multimodal_eval.stats.resampling import (
     RESAMPLES,

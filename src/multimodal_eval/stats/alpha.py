@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.levels import LEVELS, Level
-from multimodal_eval.stats.ratings import Codes, Ratings, as_ratings, patterns
+from multimodal_eval.stats.ratings import Codes, Ratings, SparseTable, as_ratings, patterns
 from multimodal_eval.stats.resampling import (
     NO_PAIRS,
     ONE_LABEL,
@@ -25,7 +25,6 @@ from multimodal_eval.stats.resampling import (
     undefined,
     with_interval,
 )
-from multimodal_eval.stats.sparse_table import SparseTable
 
 MAX_RATIO_VALUES = 5000  # expected disagreement at the ratio level is a sum over all pairs of values
 _ROUNDING = 1e-12

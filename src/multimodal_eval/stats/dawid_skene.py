@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.errors import ConfigError, shorten
-from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, patterns
-from multimodal_eval.stats.sparse_table import SparseTable
+from multimodal_eval.stats.ratings import MISSING, Codes, Ratings, SparseTable, patterns
 
 Vector = NDArray[np.float64]
 

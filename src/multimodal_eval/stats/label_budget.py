@@ -1,11 +1,11 @@
-"""How many human labels an interval needs, and how many a judge is worth.
+"""How many human labels an interval needs, how many a judge is worth, and which samples to label next.
 
 With M judged samples, n of them labelled, labels of variance s^2 and correlation r between labels and verdicts, the
 standard error of the corrected mean (`ppi`) is about
 
     SE^2 = s^2 ( (1 - r^2) g / n + r^2 / M )
 
-where g is 1 for labels drawn uniformly, and less if they are drawn where the judge errs (`active`). So a judge makes n
+where g is 1 for labels drawn uniformly, and less if they are drawn where the judge errs (below). So a judge makes n
 labels worth n' = 1 / ( (1 - r^2) / n + r^2 / M ) labels without a judge: never more than n / (1 - r^2), however many
 samples are judged. One more label is as good as (1 - r^2) / r^2 * (M / n)^2 more judged samples.
 """
@@ -16,11 +16,21 @@ from dataclasses import dataclass
 from math import ceil, fsum, inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multimodal_eval.stats.intervals import LEVEL, ROUNDING, Codes, Vector
 from multimodal_eval.stats.ppi import ppi_mean
 
-__all__ = ["LabelBudget", "budget_of", "gain"]
+__all__ = [
+    "LabelBudget",
+    "budget_of",
+    "combined_probabilities",
+    "drawn",
+    "expected_errors",
+    "gain",
+    "selection_probabilities",
+]
+
 
 MIN_PILOT = 20  # labels: with fewer, their correlation with the judge is hardly known
 LARGEST = 0.999  # correlation
@@ -96,3 +106,115 @@ def _quantile(level: float) -> float:
     from multimodal_eval.stats.special import ndtri
 
     return float(ndtri((1 + level) / 2))
+
+
+# Which samples to label next: those in which the judge is likely to be wrong, drawn with known probabilities.
+#
+# The variance of the corrected mean (`ppi`, with `probability`) is smallest if a sample is drawn with a probability
+# proportional to the expected size of its rectifier, |Y - lambda f - mean|. That size is estimated from what is known
+# before labelling: how far the verdicts of several judges, repetitions and orders are apart, where on the scale the
+# verdict is, and, if there are labels already, how far these are from the verdicts of similar samples. A share of the
+# labels is drawn uniformly, so that no probability is near 0 and a bad estimate does little harm.
+#
+# The draw is systematic: it takes exactly the wanted number of samples, each with exactly its probability, and spreads
+# them over the clusters.
+#
+# Reference:
+#     Zrnic and Candès (2024). Active Statistical Inference. ICML. arXiv:2403.03208.
+
+UNIFORM = 0.5  # the share of the labels that is drawn uniformly
+FLOOR = 0.1  # an expected squared error is at least this share of the mean
+RIDGE = 3.0  # how many labels the prior of no differences counts as
+
+Chosen = NDArray[np.bool_]
+
+
+def expected_errors(judge: Vector, bounds: tuple[float, float], *, spread: Vector, human: Vector) -> Vector:
+    """The expected size of the judge's error on each sample, up to a factor.
+
+    `bounds` are the ends of the scale, `spread` the standard deviation of the verdicts on a sample (0 for a single
+    verdict), and `human` the labels so far, NaN if there is none. Without labels, the squared error is that of a judge
+    who means a verdict f in [0, 1] as a probability, f (1 - f), plus the squared spread. With at least 20 labels, the
+    squares of the observed rectifiers are regressed on both terms and the verdict.
+    """
+    low, high = bounds
+    verdict = (judge - low) / (high - low)
+    terms = np.column_stack([verdict * (1 - verdict), (spread / (high - low)) ** 2, verdict])
+    labelled = ~np.isnan(human)
+    if labelled.sum() < MIN_PILOT:
+        squares: Vector = terms[:, 0] + terms[:, 1]
+        if float(squares.max()) <= ROUNDING:
+            return np.ones(len(judge))
+    else:
+        squares = _regressed(
+            terms, labelled, _rectifiers(verdict[labelled], (human[labelled] - low) / (high - low)) ** 2
+        )
+    mean = float(squares.mean())
+    return np.sqrt(np.maximum(squares, FLOOR * mean)) if mean > 0 else np.ones(len(judge))
+
+
+def _rectifiers(verdict: Vector, truth: Vector) -> Vector:
+    """Y - lambda f around its mean, with the lambda of the labelled samples."""
+    centred, around = verdict - verdict.mean(), truth - truth.mean()
+    variance = fsum(centred * centred)
+    power = min(max(fsum(around * centred) / variance, 0.0), 1.0) if variance > ROUNDING else 0.0
+    rectifiers: Vector = around - power * centred
+    return rectifiers
+
+
+def _regressed(terms: Vector, labelled: Chosen, squares: Vector) -> Vector:
+    """Ridge regression of the squared errors on the terms, each scaled by its spread over all samples."""
+    scale = terms.std(axis=0)
+    kept = scale > ROUNDING
+    features = (terms[:, kept] - terms[:, kept].mean(axis=0)) / scale[kept]
+    design = features[labelled]
+    centre, mean = design.mean(axis=0), float(squares.mean())
+    gram = (design - centre).T @ (design - centre) + RIDGE * np.eye(design.shape[1])
+    slopes = np.linalg.solve(gram, (design - centre).T @ (squares - mean))
+    predicted: Vector = mean + (features - centre) @ slopes
+    return predicted
+
+
+def selection_probabilities(errors: Vector, labels: int, *, uniform: float = UNIFORM) -> Vector:
+    """Probabilities that sum to `labels`: a share of them uniform, the rest proportional to the expected errors.
+
+    Probabilities above 1 become 1, and the rest is distributed over the other samples.
+    """
+    if not 0 < labels <= len(errors):
+        raise ValueError(f"the number of labels must be between 1 and {len(errors):,}. Got {labels:,}.")
+    sizes = uniform / len(errors) + (1 - uniform) * errors / fsum(errors)
+    probabilities = np.ones(len(errors))
+    open_ = np.ones(len(errors), dtype=np.bool_)
+    while open_.any():
+        scaled = sizes[open_] * (labels - int((~open_).sum())) / fsum(sizes[open_])
+        probabilities[open_] = np.minimum(scaled, 1.0)
+        certain = np.flatnonzero(open_)[scaled >= 1]
+        if not len(certain):
+            break
+        open_[certain] = False
+    return probabilities
+
+
+def drawn(probabilities: Vector, *, seed: int, clusters: Codes | None = None) -> Chosen:
+    """A systematic sample: sample i is in it with probability i, and its size is the sum of all (if that is whole).
+
+    Clusters are put in random order, samples in random order within a cluster, and a comb with one tooth per label is
+    laid over the cumulated probabilities. Samples of the same cluster are rarely drawn together.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(probabilities))
+    if clusters is not None:
+        rank = rng.permutation(int(clusters.max()) + 1)
+        order = order[np.argsort(rank[clusters[order]], kind="stable")]
+    ends = np.cumsum(probabilities[order])
+    total = round(float(ends[-1]))
+    ends *= total / ends[-1] if abs(ends[-1] - total) < ROUNDING * len(ends) * max(total, 1) else 1.0
+    teeth = np.floor(ends - rng.random())
+    chosen = np.zeros(len(probabilities), dtype=np.bool_)
+    chosen[order] = np.diff(teeth, prepend=-1.0) > 0
+    return chosen
+
+
+def combined_probabilities(before: Vector, now: Vector) -> Vector:
+    """The probability that a sample was labelled before, or is drawn now because it was not: p + (1 - p) q."""
+    return before + (1 - before) * now

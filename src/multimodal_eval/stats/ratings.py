@@ -1,4 +1,4 @@
-"""Ratings of units by annotators as arrays of codes, the input of every agreement statistic."""
+"""Ratings of units by annotators as arrays of codes, the input of every agreement statistic, and sparse tables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,133 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from multimodal_eval._native import summed_rows, table_times
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
+
+__all__ = ["SparseTable"]
+
+
+# A sparse table of numbers: few entries per row, and the sums that agreement statistics need.
+#
+# Sums are in the order of the rows, so that every machine gives the same digits.
+
+Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTable:
+    """Row r has the entries from starts[r] to starts[r + 1], each with a column and a value, in ascending columns."""
+
+    starts: Indices
+    columns: Indices
+    values: Vector
+    width: int
+
+    @classmethod
+    def of_labels(cls, codes: Indices, labels: int) -> SparseTable:
+        """n_uc: how often each label occurs in each row of codes; negative codes are missing."""
+        if len(codes) * labels <= 16 * codes.size:  # few labels: count in a dense table
+            cells = (codes + np.arange(len(codes))[:, None] * labels)[codes >= 0]
+            return cls.of_dense(np.bincount(cells, minlength=len(codes) * labels).reshape(len(codes), labels))
+        ordered = np.sort(codes, axis=1)
+        is_first = ordered >= 0
+        is_first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+        places = np.flatnonzero(is_first.reshape(-1))
+        # A label ends where the next one begins, or with its row.
+        ends = np.minimum(np.append(places[1:], ordered.size), (places // max(codes.shape[1], 1) + 1) * codes.shape[1])
+        starts = _starts(np.count_nonzero(is_first, axis=1))
+        return cls(starts, ordered.reshape(-1)[places].astype(np.int64), (ends - places).astype(np.float64), labels)
+
+    @classmethod
+    def of_dense(cls, table: Vector | Indices) -> SparseTable:
+        """The entries of an array that are not 0; a vector becomes one column."""
+        dense = table[:, None] if table.ndim == 1 else table
+        places = np.flatnonzero(dense != 0)
+        starts = np.searchsorted(places, np.arange(len(dense) + 1) * dense.shape[1])
+        return cls(starts, places % dense.shape[1], dense.reshape(-1)[places].astype(np.float64), dense.shape[1])
+
+    @classmethod
+    def of_cells(cls, rows: Indices, columns: Indices, values: Vector, shape: tuple[int, int]) -> SparseTable:
+        """From entries in ascending rows, with no cell twice."""
+        starts = _starts(np.bincount(rows, minlength=shape[0]))
+        return cls(starts, columns.astype(np.int64), np.asarray(values, dtype=np.float64), shape[1])
+
+    @classmethod
+    def side_by_side(cls, tables: Sequence[SparseTable]) -> SparseTable:
+        """The columns of several tables with the same rows."""
+        starts = np.sum([table.starts for table in tables], axis=0)
+        columns, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.float64)
+        first, width = starts[:-1].copy(), 0  # where the next entry of each row goes
+        for table in tables:
+            places = np.arange(len(table.values)) + np.repeat(first - table.starts[:-1], table.per_row)
+            columns[places], values[places] = table.columns + width, table.values
+            first += table.per_row
+            width += table.width
+        return cls(starts, columns, values, width)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.starts) - 1, self.width
+
+    @property
+    def per_row(self) -> Indices:
+        """The number of entries of each row."""
+        return np.diff(self.starts)
+
+    @property
+    def rows(self) -> Indices:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.per_row)
+
+    def dense(self) -> Vector:
+        """The whole table as an array."""
+        dense = np.zeros(self.shape[0] * self.width)
+        dense[self.rows * self.width + self.columns] = self.values
+        return dense.reshape(self.shape)
+
+    def squared(self) -> SparseTable:
+        """Every entry squared."""
+        return SparseTable(self.starts, self.columns, self.values**2, self.width)
+
+    def row_sums(self) -> Vector:
+        """The sum of each row."""
+        return self.times(np.ones(self.width))
+
+    def times(self, dense: Vector) -> Vector:
+        """The table times an array or a vector."""
+        return self._product(dense, transposed=False)
+
+    def transposed_times(self, dense: Vector) -> Vector:
+        """The transposed table times an array or a vector."""
+        return self._product(dense, transposed=True)
+
+    def totals(self, weights: Vector) -> Vector:
+        """The weighted sums of the rows, for a vector of weights or for each row of an array."""
+        return self.transposed_times(weights.T).T
+
+    def summed(self, weights: SparseTable) -> SparseTable:
+        """For each row of sparse weights, the weighted sum of the rows. The columns of its rows are in any order."""
+        entries = weights.starts, weights.columns, weights.values
+        return SparseTable(*summed_rows(*entries, self.starts, self.columns, self.values, self.width), self.width)
+
+    def _product(self, dense: Vector, *, transposed: bool) -> Vector:
+        factor = np.ascontiguousarray(dense, dtype=np.float64)
+        rows = len(self.starts) - 1 if not transposed else self.width
+        if factor.ndim == 2 and factor.shape[1] == 0:
+            return np.zeros((rows, 0))
+        matrix = factor[:, None] if factor.ndim == 1 else factor
+        product = table_times(self.starts, self.columns, self.values, matrix, transposed, self.width)
+        return product[:, 0] if factor.ndim == 1 else product
+
+
+def _starts(per_row: Indices) -> Indices:
+    starts = np.zeros(len(per_row) + 1, dtype=np.int64)
+    np.cumsum(per_row, out=starts[1:])
+    return starts
+
 
 Codes = NDArray[np.int64]
 MISSING = -1

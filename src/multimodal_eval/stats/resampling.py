@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.stats.intervals import LEVEL, Interval
-from multimodal_eval.stats.sparse_table import SparseTable
+from multimodal_eval.stats.ratings import SparseTable
 
 if TYPE_CHECKING:
     from multimodal_eval.stats.ratings import Codes

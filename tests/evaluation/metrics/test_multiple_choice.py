@@ -8,7 +8,7 @@ import pytest
 from multimodal_eval import Sample, evaluate, rescore
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, options_of
 from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_choice
-from multimodal_eval.stats.grouped import all_right
+from multimodal_eval.stats.estimates import all_right
 
 
 def question(number, answer, gold="A", **fields):

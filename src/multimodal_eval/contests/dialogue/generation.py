@@ -29,7 +29,7 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.own_runs import rewrite
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.media.files import read_file
+from multimodal_eval.media.content import read_file
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.generation.model import Model, generation_of, with_model

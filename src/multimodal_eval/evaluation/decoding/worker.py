@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from multimodal_eval.core.child_process import initialise_child
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.evaluation.decoding.shared_bytes import SharedBytes
-from multimodal_eval.media.fast_jpeg import decoded_into
-from multimodal_eval.media.images import image_bytes, load_image_any
+from multimodal_eval.media.images import decoded_into, image_bytes, load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys
 from multimodal_eval.models.clip.lazy_images import cached_content, image_key
