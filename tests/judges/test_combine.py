@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.score import Score
-from multimodal_eval.judges.combine import combined, majority
+from multimodal_eval.judges.panel import combined, majority
 
 
 def test_one_judge_is_the_mean_of_its_repetitions():

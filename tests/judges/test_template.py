@@ -12,8 +12,7 @@ from multimodal_eval.generate.template import PromptError
 from multimodal_eval.generate.turns import Reference
 from multimodal_eval.judges.fence import RULE, fenced
 from multimodal_eval.judges.forms.by_name import form_of
-from multimodal_eval.judges.forms.prompt_texts import drafts_of
-from multimodal_eval.judges.template import VARIABLES, JudgeTemplate
+from multimodal_eval.judges.prompt_texts import VARIABLES, JudgeTemplate, drafts_of
 
 SAMPLE = Sample(
     "1",

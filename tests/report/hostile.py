@@ -24,7 +24,7 @@ from multimodal_eval.generate.answer_tables import answer_table, exchange_table
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Outcome
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.judges.question import Place
+from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import (
     Judged,
     exchanges_kind,

@@ -13,7 +13,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Outcome
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.judges.question import Place
+from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged, verdict_table
 from multimodal_eval.run.judging.verdict_parts import VerdictRecord, journal_of
 from tests.run_info import run_info

@@ -16,8 +16,7 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.sample import Sample
 
 if TYPE_CHECKING:
-    from multimodal_eval.judges.form import Form
-    from multimodal_eval.judges.question import Question, Verdict
+    from multimodal_eval.judges.form import Form, Question, Verdict
 
 __all__ = ["AskingMetric", "verdicts_on"]
 
@@ -54,8 +53,8 @@ def verdicts_on(metric: AskingMetric, batch: Sequence[Sample]) -> list[list[Verd
 
 
 async def _asked(metric: AskingMetric, batch: Sequence[Sample]) -> list[list[Verdict]]:
+    from multimodal_eval.judges.form import Verdict
     from multimodal_eval.judges.panel import Panel
-    from multimodal_eval.judges.question import Verdict
     from multimodal_eval.media.policy import current_policy
 
     with Panel(metric.config, current_policy()) as panel:

@@ -24,7 +24,7 @@ from multimodal_eval.evaluation.asking import AskingMetric, verdicts_on
 
 if TYPE_CHECKING:
     from multimodal_eval.evaluation.judge_metric import JudgeMetric
-    from multimodal_eval.judges.question import Question, Verdict
+    from multimodal_eval.judges.form import Question, Verdict
 
 __all__ = ["FALLBACK", "JUDGE", "ExtractingMetric", "Extraction", "with_extraction"]
 

@@ -15,7 +15,7 @@ from multimodal_eval.core.batch import Batch
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, exchanges_of
 from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.judges.question import Place, Verdict
+from multimodal_eval.judges.form import Place, Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.form import UnreadableVerdictError
-from multimodal_eval.judges.forms.listwise import Listwise
+from multimodal_eval.judges.forms.comparisons import Listwise
 
 SHOWN = re.compile(r"<answer-(\d+) \w+>\n(.*?)\n</answer-\1 ", re.DOTALL)
 FOUR = Sample(

@@ -15,7 +15,7 @@ from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer, TokenProbability
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.form import UnreadableVerdictError
-from multimodal_eval.judges.forms.pairwise import Pairwise
+from multimodal_eval.judges.forms.comparisons import Pairwise
 
 PAIR = Sample("1", question="Why?", generated_answer="because", metadata={"baseline": "no idea"})
 SHOWN = re.compile(r"<answer-(\d) \w+>\n(.*?)\n</answer-\1 ", re.DOTALL)

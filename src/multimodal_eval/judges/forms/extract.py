@@ -22,9 +22,8 @@ from multimodal_eval.generate.template import letters
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
-from multimodal_eval.judges.forms.prompt_texts import drafts_of
-from multimodal_eval.judges.forms.replies import object_in
-from multimodal_eval.judges.forms.schemas import explained, object_schema
+from multimodal_eval.judges.forms.replies import explained, object_in, object_schema
+from multimodal_eval.judges.prompt_texts import drafts_of
 
 __all__ = ["NONE", "Extract", "choices_of"]
 

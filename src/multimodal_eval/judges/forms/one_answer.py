@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import fsum
 from types import MappingProxyType
 
-from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.judge_config import JudgeConfig, Criterion
 from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
@@ -14,12 +16,20 @@ from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading
-from multimodal_eval.judges.forms.probabilities import expected_value
-from multimodal_eval.judges.forms.prompt_texts import drafts_of, quotable
-from multimodal_eval.judges.forms.replies import Reader, Said, verdict_in
-from multimodal_eval.judges.forms.schemas import explained, object_schema
+from multimodal_eval.judges.forms.replies import (
+    Reader,
+    Said,
+    expected_value,
+    explained,
+    number_in,
+    object_schema,
+    verdict_in,
+    yes_or_no,
+)
+from multimodal_eval.judges.prompt_texts import drafts_of, quotable
 
-__all__ = ["NO_PROBABILITIES", "OneAnswer", "on_scale"]
+__all__ = ["NO_PROBABILITIES", "Binary", "Clair", "OneAnswer", "Rubric", "Scale", "on_scale"]
+
 
 NO_PROBABILITIES = "no_probabilities"  # the warning of a sample whose expected score is the number itself
 
@@ -121,3 +131,191 @@ class OneAnswer:
 def on_scale(low: int, high: int) -> dict[str, float]:
     """What a judge may write for each value of a scale."""
     return {str(value): float(value) for value in range(low, high + 1)}
+
+
+# Yes or no.
+
+
+class Binary(OneAnswer):
+    """A judge that says yes (1) or no (0)."""
+
+    default_question = "Is the answer correct?"
+
+    @property
+    def instruction(self) -> str:
+        """The question."""
+        return f"You judge the answer of a model. {self.question}\nReply with yes or no."
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The verdict."""
+        return {"verdict": yes_or_no}
+
+    @property
+    def fields(self) -> Mapping[str, JsonObject]:
+        """The verdict."""
+        return {"verdict": {"type": "string", "enum": ["yes", "no"]}}
+
+    def values(self, field: str) -> Mapping[str, float]:
+        """Yes and no."""
+        return {"yes": 1.0, "no": 0.0}
+
+    def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
+        """1 or 0, or the probability of yes."""
+        (reading,) = readings
+        return Score(self.value_of(reading, "verdict"), warning=self.warning_of(reading))
+
+
+# One number on a scale.
+
+
+class Scale(OneAnswer):
+    """A judge that gives an answer a number."""
+
+    default_question = "How good is the answer?"
+
+    def __init__(self, config: JudgeConfig) -> None:
+        super().__init__(config)
+        self.low, self.high = config.scale
+        self.bounds = (float(self.low), float(self.high))
+
+    @property
+    def instruction(self) -> str:
+        """The question and the scale."""
+        number = f"Reply with a whole number from {self.low} to {self.high}, where {self.high} is the best."
+        return f"You judge the answer of a model. {self.question}\n{number}"
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The score."""
+        return {"score": partial(number_in, low=self.low, high=self.high)}
+
+    @property
+    def fields(self) -> Mapping[str, JsonObject]:
+        """The score."""
+        return {"score": {"type": "integer", "minimum": self.low, "maximum": self.high}}
+
+    def values(self, field: str) -> Mapping[str, float]:
+        """The whole numbers of the scale."""
+        return on_scale(self.low, self.high)
+
+    def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
+        """The number, or its mean by probability."""
+        (reading,) = readings
+        return Score(self.value_of(reading, "score"), warning=self.warning_of(reading))
+
+
+# A number for each of several criteria, in one reply.
+
+
+class Rubric(OneAnswer):
+    """A judge that gives a number for every criterion.
+
+    The value is the weighted mean of the criteria, each scaled to [0, 1]. The parts are the criteria on their scales.
+    """
+
+    default_question = "How good is the answer, by each of these criteria?"
+
+    def __init__(self, config: JudgeConfig) -> None:
+        super().__init__(config)
+        self.criteria = {criterion.name: criterion for criterion in config.criteria}
+        self.part_bounds = {name: self.scale_of(criterion) for name, criterion in self.criteria.items()}
+
+    def scale_of(self, criterion: Criterion) -> tuple[int, int]:
+        """The scale of a criterion."""
+        return criterion.scale or self.config.scale
+
+    @property
+    def instruction(self) -> str:
+        """The question, and the criteria with their scales."""
+        lines = [f"You judge the answer of a model. {self.question}"]
+        for criterion in self.criteria.values():
+            low, high = self.scale_of(criterion)
+            scale = f"A whole number from {low} to {high}, where {high} is the best."
+            lines.append(f"- {criterion.name}: {criterion.question} {scale}")
+        return "\n".join(lines)
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """A number for each criterion."""
+        scales = {name: self.scale_of(criterion) for name, criterion in self.criteria.items()}
+        return {name: partial(number_in, low=low, high=high) for name, (low, high) in scales.items()}
+
+    @property
+    def fields(self) -> Mapping[str, JsonObject]:
+        """A number for each criterion."""
+        scales = {name: self.scale_of(criterion) for name, criterion in self.criteria.items()}
+        return {name: {"type": "integer", "minimum": low, "maximum": high} for name, (low, high) in scales.items()}
+
+    def values(self, field: str) -> Mapping[str, float]:
+        """The whole numbers of the criterion's scale."""
+        return on_scale(*self.scale_of(self.criteria[field]))
+
+    @property
+    def lowest_parts(self) -> dict[str, float]:
+        """The lowest number of each criterion."""
+        return {name: float(self.scale_of(criterion)[0]) for name, criterion in self.criteria.items()}
+
+    def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
+        """The weighted mean, and the criteria."""
+        (reading,) = readings
+        parts = {name: self.value_of(reading, name) for name in self.criteria}
+        shares: list[float] = []
+        for name, criterion in self.criteria.items():
+            low, high = self.scale_of(criterion)
+            shares.append(criterion.weight * (parts[name] - low) / (high - low))
+        value = fsum(shares) / fsum(criterion.weight for criterion in self.criteria.values())
+        return Score(value, parts=parts, warning=self.warning_of(reading))
+
+
+# CLAIR: how likely does a caption describe the same image as the references?
+#
+# The judge sees the caption and the references, without the image, and gives a number from 0 to 100 with its reason.
+# The value is that number divided by 100. The wording of the prompt is our own.
+#
+# Reference:
+#     Chan et al. (2023). CLAIR: Evaluating Image Captions with Large Language Models. EMNLP. arXiv:2310.12971.
+
+_TOP = 100
+
+
+class Clair(OneAnswer):
+    """A judge that says how likely a caption describes the image of the references."""
+
+    default_question = (
+        "One image was described several times. How likely does the answer describe the same image as the references?"
+    )
+
+    def __init__(self, config: JudgeConfig) -> None:
+        super().__init__(config)
+        self.needs = ("generated_answer", "references")
+
+    @property
+    def instruction(self) -> str:
+        """The question and the scale."""
+        number = f"Reply with a whole number from 0 to {_TOP}: 0 is certainly another image, {_TOP} certainly the same."
+        return f"You judge the caption of an image. {self.question}\n{number}"
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The score."""
+        return {"score": partial(number_in, low=0, high=_TOP)}
+
+    @property
+    def fields(self) -> Mapping[str, JsonObject]:
+        """The score."""
+        return {"score": {"type": "integer", "minimum": 0, "maximum": _TOP}}
+
+    @property
+    def properties(self) -> JsonObject:
+        """The score and its reason, which comes first with `explain`."""
+        return super().properties if self.config.explain else {**self.fields, "reason": {"type": "string"}}
+
+    def values(self, field: str) -> Mapping[str, float]:
+        """The whole numbers from 0 to 100."""
+        return on_scale(0, _TOP)
+
+    def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
+        """The number, divided by 100."""
+        (reading,) = readings
+        return Score(self.value_of(reading, "score") / _TOP, warning=self.warning_of(reading))

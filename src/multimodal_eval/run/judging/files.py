@@ -47,7 +47,7 @@ def with_judges(config: RunConfig) -> RunConfig:
 
 def _settled(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:
     """Judges that a configuration declares itself, with their names and the texts of their templates."""
-    from multimodal_eval.judges.settings import check_judge
+    from multimodal_eval.judges.forms.by_name import check_judge
 
     settled = {}
     for name, judge in judges.items():
@@ -83,7 +83,7 @@ def read_judge(source: str, *, allow_outside: bool = False) -> JudgeConfig:
     In the file, `model` may be a single name, and `prompt` is a file in its folder, or anywhere with `allow_outside`.
     """
     from multimodal_eval.judges.built_in_judges import judge_text
-    from multimodal_eval.judges.settings import check_judge
+    from multimodal_eval.judges.forms.by_name import check_judge
 
     path = Path(source)
     if is_file(source):
@@ -110,7 +110,7 @@ def with_template(judge: JudgeConfig, file: Path) -> JudgeConfig:
     if judge.template is not None:
         return judge
     from multimodal_eval.generate.template import LARGEST_FILE
-    from multimodal_eval.judges.template import template_of
+    from multimodal_eval.judges.prompt_texts import template_of
 
     judge = msgspec.structs.replace(judge, template=read_text(file, "the template", LARGEST_FILE))
     template_of(judge)

@@ -32,8 +32,8 @@ from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.outcomes import failed
 from multimodal_eval.generate.protocol import EndpointError
 from multimodal_eval.generate.template import PromptCostError, PromptError
+from multimodal_eval.judges.form import Place, Question
 from multimodal_eval.judges.panel import Panel, check_known, is_known, is_label
-from multimodal_eval.judges.question import Place, Question
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.generation.batch import OpenSample
 from multimodal_eval.run.generation.event_loop import OneThread, run_async
