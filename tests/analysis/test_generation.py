@@ -12,8 +12,7 @@ from multimodal_eval.analysis.generation import generation_summary, stored_answe
 from multimodal_eval.core.records import ReasonCount
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.answer_tables import exchange_table
-from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import Outcome
+from multimodal_eval.generate.outcomes import Exchange, Outcome
 from multimodal_eval.generate.protocol import Answer, RejectedError
 from multimodal_eval.run.evaluate import evaluate
 

@@ -9,8 +9,7 @@ import pytest
 
 from multimodal_eval.core.config import Parameters
 from multimodal_eval.generate.cache import AnswerCache, cache_key
-from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import failed, outcome_of
+from multimodal_eval.generate.outcomes import Exchange, failed, outcome_of
 from multimodal_eval.generate.protocol import Answer
 from tests.generate.requests import asked
 

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import RetryableError
-from multimodal_eval.generate.concurrency import Controller
+from multimodal_eval.generate.concurrency import Controller, Load
 from multimodal_eval.generate.engine import Asker, Effort, for_each
-from multimodal_eval.generate.load import Load
 from multimodal_eval.generate.protocol import MalformedReplyError, RateLimitError
 from tests.generate.requests import asked
 from tests.generate.simulated_server import Server

@@ -11,7 +11,7 @@ import pytest
 
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
 from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
-from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.generate.protocol import (
     Answer,
     EndpointError,

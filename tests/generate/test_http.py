@@ -27,7 +27,7 @@ from multimodal_eval.generate.protocol import (
     RejectedError,
     UnreachableError,
 )
-from multimodal_eval.generate.providers.chat_replies import answer_from
+from multimodal_eval.generate.providers.openai_chat import answer_from
 from multimodal_eval.generate.secrets import Key, key_from_environment
 from tests.generate.server import Behaviour, Reply, Server, answer_to
 

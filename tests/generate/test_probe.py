@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
-from multimodal_eval.generate import probe as probing
 from multimodal_eval.generate.protocol import Answer, EndpointError, Media, Request, Text, Turn
+from multimodal_eval.generate.providers import endpoint_model as probing
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator, open_generator
 from tests.generate.server import Behaviour, Reply, Server, user_text
 

@@ -14,8 +14,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.conversation import Message
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.generate.prompts import Prompts
-from multimodal_eval.generate.shots import Shots, answer_of, read_shots
+from multimodal_eval.generate.prompts import Prompts, Shots, answer_of, read_shots
 from multimodal_eval.media.policy import MediaPolicy
 from tests.media.image_files import encoded, gradient
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.generate import template_language
-from multimodal_eval.generate.slots import Slot
-from multimodal_eval.generate.template import WITHHELD, PromptCostError, PromptError, PromptTemplate, letters
+from multimodal_eval.generate.template import WITHHELD, PromptCostError, PromptError, PromptTemplate, Slot, letters
 from multimodal_eval.generate.template_language import BUDGET, LONGEST_OUTPUT, PromptLanguage
 
 SAMPLE = Sample(

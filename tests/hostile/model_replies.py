@@ -12,7 +12,7 @@ from multimodal_eval.generate.batch_files import BatchResults, custom_id
 from multimodal_eval.generate.outcomes import outcome_of
 from multimodal_eval.generate.protocol import Request, Text, Turn
 from multimodal_eval.generate.providers import anthropic, gemini
-from multimodal_eval.generate.providers.chat_replies import answer_from
+from multimodal_eval.generate.providers.openai_chat import answer_from
 from tests.generate.providers.test_anthropic import REPLY as ANTHROPIC
 from tests.generate.providers.test_gemini import REPLY as GEMINI
 from tests.generate.server import Reply, completion

@@ -8,9 +8,11 @@ with text are kept; a failure is asked again. If the cache cannot be used, the a
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Lock
 from types import TracebackType
@@ -18,12 +20,13 @@ from types import TracebackType
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig
-from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import outcome_of
+from multimodal_eval.generate.engine import Asker
+from multimodal_eval.generate.outcomes import Exchange, outcome_of
 from multimodal_eval.generate.protocol import Answer, Generator, Request
 from multimodal_eval.resources.cache_files import are_caches_on, cache_path, file_name_part, give_up, open_cache
 
-__all__ = ["AnswerCache", "cache_key", "is_cacheable"]
+__all__ = ["AnswerCache", "AskedOnce", "cache_key", "is_cacheable"]
+
 
 VERSION = 1  # increase when a request with the same digest is sent in another form
 _BATCH = 64  # answers that are written together
@@ -158,3 +161,35 @@ def _unpacked(content: bytes | None) -> Answer | None:
         return msgspec.msgpack.decode(content[:-4], type=Answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
         return None
+
+
+# Ask a model through its cache: the same request is asked once, also if it comes twice at the same time.
+
+
+@dataclass
+class AskedOnce:
+    """An asker with the cache of its generator."""
+
+    asker: Asker
+    cache: AnswerCache
+    _asking: dict[bytes, asyncio.Event] = field(default_factory=dict)  # requests in flight, by their cache keys
+
+    async def ask(self, request: Request) -> Exchange:
+        """The cached exchange, or a new one. Of equal requests at the same time, the first is asked."""
+        if not self.cache.on:
+            return await self.asker.ask(request)
+        key = cache_key(self.cache.label, request)
+        same = self._asking.get(key)
+        if same is not None:
+            await same.wait()
+        cached = self.cache.get(request)
+        if cached is not None:
+            return cached
+        ended = self._asking.setdefault(key, asyncio.Event())
+        try:
+            exchange = await self.asker.ask(request)
+            self.cache.put(request, exchange)
+            return exchange
+        finally:
+            self._asking.pop(key, None)
+            ended.set()

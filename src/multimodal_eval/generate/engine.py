@@ -21,8 +21,7 @@ from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.progress_line import duration
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
-from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of, refused_request
+from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
 
 __all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "effort_of", "for_each"]

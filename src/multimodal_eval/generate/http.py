@@ -22,11 +22,12 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import os
+import re
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -34,7 +35,6 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, RetryableError, described
-from multimodal_eval.generate.content_filters import is_filtered
 from multimodal_eval.generate.protocol import (
     EndpointError,
     FilteredError,
@@ -48,7 +48,44 @@ from multimodal_eval.generate.secrets import Key
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["HttpClient", "checked_url", "decoded", "excerpt"]
+__all__ = ["HttpClient", "checked_url", "decoded", "excerpt", "is_filtered"]
+
+
+# Recognise an error of an endpoint that is about the content of one request: a content filter has stopped it.
+#
+# Azure and OpenAI send HTTP 400 with a `code` (`content_filter`, `content_policy_violation`); gateways such as
+# OpenRouter send HTTP 403 with a sentence ("… was flagged by moderation"). Words count only if the caller asks for
+# them, because a message about a parameter may contain them too.
+
+_CODES = {
+    "content_filter",
+    "content_filtered",
+    "content_policy_violation",
+    "moderation_blocked",
+    "responsibleaipolicyviolation",
+}
+_WORDS = re.compile(rb"(?i)moderation|flagged|content[ _-]?(policy|filter|management)")
+
+
+def is_filtered(content: bytes, *, by_words: bool = False) -> bool:
+    """Whether the body of an error says that a content filter stopped the request; `by_words` also in a sentence."""
+    try:
+        body = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        body = None
+    if any(code.lower() in _CODES for code in _codes(body)):
+        return True
+    return by_words and _WORDS.search(content) is not None
+
+
+def _codes(body: Any) -> Iterator[str]:
+    """The codes and types of an error: of the body, of its `error`, and of the `innererror` in that."""
+    if not isinstance(body, dict):
+        return
+    yield from (body[name] for name in ("code", "type") if isinstance(body.get(name), str))
+    for name in ("error", "innererror"):
+        yield from _codes(body.get(name))
+
 
 CONNECT_SECONDS = 30.0
 KEPT_SECONDS = 4.0  # an idle connection; uvicorn, which serves vLLM and SGLang, closes it after 5

@@ -17,9 +17,8 @@ from typing import Any
 
 from multimodal_eval.core.config import GenerationConfig, Price
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.generate.estimate import input_tokens
 from multimodal_eval.generate.functions import answer_from
-from multimodal_eval.generate.prices import cost_of, money
+from multimodal_eval.generate.prices import cost_of, input_tokens, money
 from multimodal_eval.generate.protocol import Answer, EndpointError, Generator, Request
 
 __all__ = ["BudgetError", "Meter", "Metered", "Purse"]

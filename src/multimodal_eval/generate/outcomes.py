@@ -9,7 +9,8 @@ import msgspec
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.generate.protocol import Answer, FilteredError, RejectedError
 
-__all__ = ["FAILURES", "Outcome", "OutcomeStatus", "failed", "outcome_of", "refused_request"]
+__all__ = ["FAILURES", "Exchange", "Outcome", "OutcomeStatus", "failed", "outcome_of", "refused_request"]
+
 
 OutcomeStatus = Literal[
     "ok",
@@ -76,3 +77,17 @@ def refused_request(rejection: RejectedError) -> Outcome:
 
 def _excerpt(text: str | None) -> str:
     return shorten(text, _LONGEST_EXCERPT) if text else "no text"
+
+
+# One exchange with a model: the outcome, and what differs from time to time.
+
+
+class Exchange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome of a request, how long it took, and after how many attempts."""
+
+    outcome: Outcome
+    digest: str  # of the request
+    started: float = 0.0  # seconds since 1970
+    latency: float = 0.0  # seconds of the last attempt
+    attempts: int = 1
+    is_cached: bool = False

@@ -23,7 +23,7 @@ from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from multimodal_eval.generate.slots import FENCED, EmptyFieldError, Slot
+from multimodal_eval.generate.template import FENCED, EmptyFieldError, Slot
 
 __all__ = ["PromptLanguage", "TooLongError", "TooSlowError"]
 

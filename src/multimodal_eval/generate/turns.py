@@ -10,8 +10,7 @@ from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.protocol import MediaKind, Role
-from multimodal_eval.generate.slots import Slot
-from multimodal_eval.generate.template import PromptError, PromptTemplate
+from multimodal_eval.generate.template import PromptError, PromptTemplate, Slot
 
 __all__ = ["Draft", "Reference", "drafts_of_messages", "media_of", "templated"]
 

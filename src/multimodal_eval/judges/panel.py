@@ -18,13 +18,11 @@ from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.judge_config import Combine, JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.generate.asked_once import AskedOnce
-from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.cache import AnswerCache, AskedOnce
 from multimodal_eval.generate.engine import Asker, effort_of
-from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.meter import Meter, Metered, Purse
-from multimodal_eval.generate.outcomes import failed
+from multimodal_eval.generate.outcomes import Exchange, failed
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
 from multimodal_eval.generate.registry import find_generator, providers
 from multimodal_eval.generate.secrets import Key, refuse_key_in, refuse_secrets

@@ -11,8 +11,7 @@ from multimodal_eval.core.errors import did_you_mean
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.protocol import MediaKind
-from multimodal_eval.generate.slots import FENCED, Slot
-from multimodal_eval.generate.template import PromptError, PromptTemplate, letters
+from multimodal_eval.generate.template import FENCED, PromptError, PromptTemplate, Slot, letters
 from multimodal_eval.generate.turns import Draft, Reference, media_of
 from multimodal_eval.judges.fence import RULE, fenced
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
 from multimodal_eval.generate.outcomes import outcome_of
 from multimodal_eval.generate.protocol import Answer, MalformedReplyError, RateLimitError, RejectedError
-from multimodal_eval.generate.providers.chat_replies import answer_from, apart
+from multimodal_eval.generate.providers.openai_chat import answer_from, apart
 
 
 def reply(finish: str | None = "stop", logprobs: Any = None, usage: Any = None, **message: Any) -> bytes:

@@ -9,8 +9,7 @@ from multimodal_eval.core.config import GenerationConfig, Price, RunConfig
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table
-from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.outcomes import Outcome
+from multimodal_eval.generate.outcomes import Exchange, Outcome
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.run.generation.answer_parts import JOURNAL, JournalRecord, records_of
 from multimodal_eval.run.generation.metered import paid

@@ -13,9 +13,8 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.generate.http import decoded, excerpt
 from multimodal_eval.generate.protocol import Answer, Finish, MalformedReplyError, Media, RejectedError, Request, Turn
-from multimodal_eval.generate.providers.chat_replies import alternatives_of
 from multimodal_eval.generate.providers.endpoint_model import encoded
-from multimodal_eval.generate.providers.openai_chat import ChatGenerator, data_uri, named_schema
+from multimodal_eval.generate.providers.openai_chat import ChatGenerator, alternatives_of, data_uri, named_schema
 
 __all__ = ["ResponsesGenerator", "open_generator", "responses_body_of"]
 

@@ -16,7 +16,7 @@ from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
-from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.run.generation.parts_left import PartsLeft, decoded, resuming, tallied
 
 __all__ = ["JOURNAL", "AnswerParts", "JournalRecord", "counted", "records_of", "requests_digest", "resuming"]

@@ -27,15 +27,12 @@ from multimodal_eval.core.errors import ConfigError, OpenSamplesError, Retryable
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.batch_files import BatchResult, BatchResults, BatchWriter, custom_id, refuse_existing
-from multimodal_eval.generate.content_filters import is_filtered
 from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError
-from multimodal_eval.generate.exchange import Exchange
-from multimodal_eval.generate.http import excerpt
-from multimodal_eval.generate.outcomes import Outcome, failed, outcome_of, refused_request
+from multimodal_eval.generate.http import excerpt, is_filtered
+from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
-from multimodal_eval.generate.providers.chat_replies import answer_from
-from multimodal_eval.generate.providers.openai_chat import ChatGenerator
-from multimodal_eval.generate.providers.wishes import without_alternatives
+from multimodal_eval.generate.providers.endpoint_model import without_alternatives
+from multimodal_eval.generate.providers.openai_chat import ChatGenerator, answer_from
 from multimodal_eval.run.generation.answer_parts import resuming
 
 __all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "OpenSample", "refuse_batch"]

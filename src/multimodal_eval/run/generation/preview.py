@@ -18,7 +18,7 @@ from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.generate.cache import AnswerCache
-from multimodal_eval.generate.estimate import Estimate
+from multimodal_eval.generate.prices import Estimate
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.run.generation.event_loop import run_async

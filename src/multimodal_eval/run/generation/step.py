@@ -24,12 +24,10 @@ from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, is_url
-from multimodal_eval.generate.asked_once import AskedOnce
-from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.cache import AnswerCache, AskedOnce
 from multimodal_eval.generate.engine import Asker, BreakerError, OpenRequestError, effort_of, for_each
-from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError
-from multimodal_eval.generate.outcomes import failed
+from multimodal_eval.generate.outcomes import Exchange, failed
 from multimodal_eval.generate.prompts import Earlier, Prompts
 from multimodal_eval.generate.protocol import EndpointError, Generator
 from multimodal_eval.run.generation.answer_parts import (

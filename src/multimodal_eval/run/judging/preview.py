@@ -15,7 +15,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import rows_to_score
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.evaluation.asking import AskingMetric
-from multimodal_eval.generate.estimate import Estimate
+from multimodal_eval.generate.prices import Estimate
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import Panel
 from multimodal_eval.media.policy import policy_of

@@ -27,9 +27,8 @@ from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.engine import BreakerError, OpenRequestError, for_each
-from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.meter import BudgetError
-from multimodal_eval.generate.outcomes import failed
+from multimodal_eval.generate.outcomes import Exchange, failed
 from multimodal_eval.generate.protocol import EndpointError
 from multimodal_eval.generate.template import PromptCostError, PromptError
 from multimodal_eval.judges.form import Place, Question

@@ -30,7 +30,7 @@ from multimodal_eval.data.readers.arranged_input import Draw
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
-from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.judges.form import Place, Verdict
 from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdicts_kind
 from multimodal_eval.run.plan import Plan

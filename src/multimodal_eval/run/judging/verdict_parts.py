@@ -15,7 +15,7 @@ from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.records import JudgingInfo, RunInfo
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.generate.exchange import Exchange
+from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.generate.prices import cost_of
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import (
