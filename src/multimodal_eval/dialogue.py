@@ -1,9 +1,13 @@
 """The multimodal dialogue contest, at the import path named in the guide."""
 
 from multimodal_eval.contests.dialogue.dialogues import WEIGHTS, Dialogue, Reply, Surprise
-from multimodal_eval.contests.dialogue.generation import MediaRules, generate_dialogues
+from multimodal_eval.contests.dialogue.generation import (
+    GeneratedDialogues,
+    GeneratedReply,
+    MediaRules,
+    generate_dialogues,
+)
 from multimodal_eval.contests.dialogue.integral import IntegralScore, TypeScore, integral_score
-from multimodal_eval.contests.dialogue.replies import GeneratedDialogues, GeneratedReply
 from multimodal_eval.evaluation.metrics.hidden_metric import hidden_rule
 
 __all__ = [

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from multimodal_eval.contests.codabench.program import main
-from multimodal_eval.contests.shared_task.reference import FILE, Column, Rules, reference_lines
+from multimodal_eval.contests.shared_task.judging import FILE, Column, Rules, reference_lines
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.report.submission_page import submission_page

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval.contests.clarity.predictions import MEMBER, read_predictions
-from multimodal_eval.contests.dialogue.sources import OUTPUT, PERPLEXITIES, both_files
+from multimodal_eval.contests.dialogue.dialogues import OUTPUT, PERPLEXITIES, both_files
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.readers.problems import Problems
 

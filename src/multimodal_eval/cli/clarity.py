@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from multimodal_eval.analysis.classification import Ceiling, Classification, Difference, SoftScore, WayScores
     from multimodal_eval.cli.finish import Gate
-    from multimodal_eval.contests.clarity.check import Checked
     from multimodal_eval.contests.clarity.columns import ClarityColumns
-    from multimodal_eval.contests.clarity.tasks import TaskName
+    from multimodal_eval.contests.clarity.dataset import Checked
+    from multimodal_eval.contests.clarity.labels import TaskName
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.plan import Plan
     from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
@@ -199,7 +199,7 @@ def _check_thresholds(runs: dict[TaskName, Run], gates: Gates, min_coverage: flo
 @format_option
 def check_submission(file: Path, data: Path | None, task: Any, format_: str, **params: Any) -> None:
     """List all problems of FILE, a table or the contest's zip, before you upload it."""
-    from multimodal_eval.contests.clarity.check import check
+    from multimodal_eval.contests.clarity.dataset import check
 
     checked = check(file, data, task, columns_of(params))
     if format_ == "json":

@@ -378,7 +378,7 @@ def dialogue() -> None:
 def score(gold: Path, output: Path, ppl: Path | None, folder: Any, worst: int, **params: Any) -> None:
     """Score a submission; the command name `score` is optional."""
     from multimodal_eval.contests.dialogue.contest import prepare
-    from multimodal_eval.contests.dialogue.sources import holds_both
+    from multimodal_eval.contests.dialogue.dialogues import holds_both
     from multimodal_eval.run.opening import default_folder
 
     if ppl is None and not holds_both(output):

@@ -14,10 +14,10 @@ import msgspec
 from multimodal_eval.analysis.failures import Choice, rule_of
 from multimodal_eval.analysis.leaderboard import RESULT, Refused
 from multimodal_eval.contests.clarity.columns import file_columns
-from multimodal_eval.contests.clarity.tasks import TASKS
+from multimodal_eval.contests.clarity.labels import TASKS
 from multimodal_eval.contests.protocol import Contest, Prepared
 from multimodal_eval.contests.public_reasons import CRASHED, UNREADABLE, public_reason
-from multimodal_eval.contests.shared_task.answers import MODEL_FIELDS, read_submitted
+from multimodal_eval.contests.shared_task.submitted_answers import MODEL_FIELDS, read_submitted
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, described
 from multimodal_eval.core.machine import cores

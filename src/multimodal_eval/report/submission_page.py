@@ -5,8 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from multimodal_eval import __version__
-from multimodal_eval.contests.shared_task.judging import Refused
-from multimodal_eval.contests.shared_task.outcome import Outcome
+from multimodal_eval.contests.shared_task.judging import Outcome, Refused
 from multimodal_eval.core.visible import visible
 from multimodal_eval.report.build import report_html
 

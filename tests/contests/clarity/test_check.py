@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from multimodal_eval.contests.clarity import predictions
-from multimodal_eval.contests.clarity.check import check
+from multimodal_eval.contests.clarity.dataset import check
 from multimodal_eval.contests.clarity.labels import EVASION_LABELS
 from multimodal_eval.core.errors import InputError
 from tests.contests.clarity.make_data import FOLDER, files

@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from multimodal_eval.contests.dialogue.files import read_answers, read_gold, read_questions, read_surprises
+from multimodal_eval.contests.dialogue.dialogues import read_answers, read_gold, read_questions, read_surprises
 from multimodal_eval.contests.dialogue.report import dialogue_report
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.readers.problems import Problems

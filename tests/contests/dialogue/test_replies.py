@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval.contests.dialogue.contest import open_contest, prepare
-from multimodal_eval.contests.dialogue.replies import FailedRepliesError
+from multimodal_eval.contests.dialogue.generation import FailedRepliesError
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.generate.protocol import Answer
 from tests.contests.dialogue.contest import write_json

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval.contests.shared_task.answers import read_answers
-from multimodal_eval.contests.shared_task.files import submitted_file
+from multimodal_eval.contests.shared_task.submitted_answers import read_answers, submitted_file
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.core.sample import Sample
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.contests.shared_task import outcome
+from multimodal_eval.contests.shared_task import judging
 from multimodal_eval.core.errors import UnavailableError
 
 
@@ -24,9 +24,9 @@ def test_only_messages_about_the_machine_are_shown(
     def judge(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(outcome, "judge", judge)
-    with outcome.judged_or_refused(tmp_path, tmp_path, tmp_path) as refused:
-        text = "\n".join(outcome.lines_of(refused))
+    monkeypatch.setattr(judging, "judge", judge)
+    with judging.judged_or_refused(tmp_path, tmp_path, tmp_path) as refused:
+        text = "\n".join(judging.lines_of(refused))
     assert "This is not a mistake in the submission" in text
     assert f"stopped with {type(error).__name__} at test_outcome.py:" in text
     assert (str(error) in text) == shown

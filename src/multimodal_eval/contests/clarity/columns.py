@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
+from multimodal_eval.contests.clarity.labels import TASKS, ClarityTask, TaskName
 from multimodal_eval.core.errors import UnknownNameError, did_you_mean
 from multimodal_eval.data.readers.formats import is_textual
 from multimodal_eval.data.readers.ids import SeenIds

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from multimodal_eval.contests.clarity.columns import ClarityColumns, label_column
 from multimodal_eval.contests.clarity.dataset import Dataset, paired, read_dataset, samples_of
+from multimodal_eval.contests.clarity.labels import TASKS, ClarityTask, TaskName
 from multimodal_eval.contests.clarity.predictions import Predictions, UnknownLabels, read_predictions
-from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
 from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError, shorten

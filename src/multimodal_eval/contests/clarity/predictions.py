@@ -24,8 +24,7 @@ from multimodal_eval.contests.clarity.columns import (
     label_column,
     prediction_columns,
 )
-from multimodal_eval.contests.clarity.labels import EVASION_TO_CLARITY
-from multimodal_eval.contests.clarity.tasks import TASKS, ClarityTask, TaskName
+from multimodal_eval.contests.clarity.labels import EVASION_TO_CLARITY, TASKS, ClarityTask, TaskName
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.data.readers.blocks import BOM, refuse_utf16
 from multimodal_eval.data.readers.problems import Problems

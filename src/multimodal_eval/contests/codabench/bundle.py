@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval import __version__
-from multimodal_eval.contests.shared_task.archive import Files, logo, packages_in
-from multimodal_eval.contests.shared_task.files import ACCEPTED
-from multimodal_eval.contests.shared_task.reference import FILE, Column, reference_lines
+from multimodal_eval.contests.archives import Files, logo, packages_in
+from multimodal_eval.contests.shared_task.judging import FILE, Column, reference_lines
+from multimodal_eval.contests.shared_task.submitted_answers import ACCEPTED
 from multimodal_eval.contests.shared_task.task import OPTIONS as TASK_OPTIONS
 from multimodal_eval.contests.shared_task.task import PLUGINS, SharedTask, shared_task
 from multimodal_eval.core.options import Option, Options, OptionValues

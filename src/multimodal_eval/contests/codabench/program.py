@@ -12,9 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from multimodal_eval.contests.shared_task.judging import Judged
-from multimodal_eval.contests.shared_task.outcome import Outcome, judged_or_refused, lines_of
-from multimodal_eval.contests.shared_task.reference import FILE
+from multimodal_eval.contests.shared_task.judging import FILE, Judged, Outcome, judged_or_refused, lines_of
 from multimodal_eval.core.visible import protected_streams
 
 __all__ = ["main"]

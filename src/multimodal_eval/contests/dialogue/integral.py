@@ -19,17 +19,20 @@ from typing import Any
 import numpy as np
 
 from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.contests.dialogue.contest import Settings, contest_config
-from multimodal_eval.contests.dialogue.dialogues import TYPE, Dialogue, Reply, Surprise, samples_of
-from multimodal_eval.contests.dialogue.files import (
+from multimodal_eval.contests.dialogue.contest import Settings, contest_config, note_missing, note_unscored
+from multimodal_eval.contests.dialogue.dialogues import (
+    TYPE,
+    Dialogue,
+    Reply,
+    Surprise,
     all_checked,
     checked_answer,
     checked_surprise,
     checked_type,
     checked_variants,
     refusals,
+    samples_of,
 )
-from multimodal_eval.contests.dialogue.submission import note_missing, note_unscored
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.errors import InputError, Problem, shorten

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.contests.shared_task.judging import Refused
-from multimodal_eval.contests.shared_task.outcome import judged_or_refused, lines_of
+from multimodal_eval.contests.shared_task.judging import Refused, judged_or_refused, lines_of
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.visible import visible
 

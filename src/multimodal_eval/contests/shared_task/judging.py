@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from multimodal_eval.contests.protocol import Prepared
-from multimodal_eval.contests.shared_task.answers import read_answers
-from multimodal_eval.contests.shared_task.files import submitted_file
-from multimodal_eval.contests.shared_task.reference import Column, Rules, read_reference
+from multimodal_eval.contests.shared_task.submitted_answers import read_answers, submitted_file
 from multimodal_eval.core.config import RunConfig
-from multimodal_eval.core.errors import ConfigError, InputError, Problem
+from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
 from multimodal_eval.core.records import COMPOSITE, Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.memory_input import JoinedInput
@@ -23,6 +24,61 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_text import figure_named
 from multimodal_eval.run.plan import make_plan
+
+# The reference file of a shared task: its rules in the first line, and one sample per further line.
+#
+# It is one file because EvalAI passes one file to its evaluation script. Only the scoring program sees it.
+
+FILE = "reference.jsonl"
+Details = Literal["scores", "samples"]
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column of the leaderboard: a result of the run, or an end of its interval."""
+
+    key: str  # letters, digits and underscores
+    title: str
+    result: str  # as in `Run.keys()`
+    figure: Literal["value", "low", "high"] = "value"
+    is_lower_better: bool = False
+    is_hidden: bool = False
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How submissions are read and scored. The first column is the one that ranks them."""
+
+    format: Literal[1] = 1
+    version: str  # of multimodal-eval
+    title: str
+    config: RunConfig
+    columns: list[Column]
+    details: Details  # what participants see of their submission
+    max_mb: int  # of a submission, unpacked
+    max_answer: int  # characters
+
+
+class _FirstLine(msgspec.Struct):
+    shared_task: Rules
+
+
+def reference_lines(rules: Rules, samples: Sequence[Sample]) -> bytes:
+    """The content of the file."""
+    encoder = msgspec.json.Encoder()
+    return b"".join(encoder.encode(line) + b"\n" for line in (_FirstLine(rules), *samples))
+
+
+def read_reference(path: Path) -> tuple[Rules, list[Sample]]:
+    """The rules and the samples."""
+    try:
+        with path.open("rb") as lines:
+            rules = msgspec.json.decode(lines.readline(), type=_FirstLine).shared_task
+            decoder = msgspec.json.Decoder(Sample)
+            return rules, [decoder.decode(line) for line in lines]
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise ConfigError(f"{path} is not a reference file of `mmeval export`") from None
+
 
 _SHOWN = 5  # unscored samples of a metric
 
@@ -130,3 +186,52 @@ def _figure(run: Run, column: Column) -> float | None:
     if figure is None:
         raise ConfigError(f"the run has no result {column.result!r}")
     return {"value": figure.value, "low": figure.low, "high": figure.high}[column.figure]
+
+
+# What a participant sees of a submission: scores, or mistakes. Never references, never a traceback.
+
+Outcome = Judged | Refused
+_ABOUT_THE_MACHINE = (UnavailableError, ImportError)  # their messages name what is not installed, never a sample
+
+
+@contextmanager
+def judged_or_refused(reference: Path, sent: Path, program: Path) -> Iterator[Outcome]:
+    """The outcome; the run of a judged one exists inside the block."""
+    with tempfile.TemporaryDirectory(prefix="mmeval-") as scratch:
+        yield _outcome(lambda: judge(reference, sent, Path(scratch), program))
+
+
+def _outcome(scored: Callable[[], Judged]) -> Outcome:
+    try:
+        return scored()
+    except InputError as error:
+        return Refused("The submission was not scored", tuple(str(error).splitlines()), is_participants=True)
+    except Exception as error:  # noqa: BLE001 - its message may contain references
+        lines = [
+            "This is not a mistake in the submission. Please tell the organisers.",
+            f"The scoring program stopped with {type(error).__name__} at {_place(error)}.",
+            *(str(error).splitlines() if isinstance(error, _ABOUT_THE_MACHINE) else ()),
+        ]
+        return Refused("The scoring program failed", tuple(lines), is_participants=False)
+
+
+def _place(error: BaseException) -> str:
+    """The file and the line in which an error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "an unknown place" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+
+
+def lines_of(outcome: Outcome) -> Iterator[str]:
+    """The outcome as lines of text."""
+    if isinstance(outcome, Refused):
+        yield f"{outcome.title}:"
+        yield from (f"  {line}" for line in outcome.lines)
+        return
+    yield f"{outcome.rules.title}: {len(outcome.run):,} answers scored"
+    width = max(len(column.title) for column in outcome.rules.columns)
+    for column in outcome.rules.columns:
+        if column.key in outcome.scores:
+            yield f"  {column.title.ljust(width)}  {outcome.scores[column.key]:.4f}"
+    yield from (f"note: {note}" for note in outcome.notes)

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval import __version__
-from multimodal_eval.contests.shared_task.judging import refuse_unscored, score_answers
-from multimodal_eval.contests.shared_task.reference import Column, Rules
+from multimodal_eval.contests.shared_task.judging import Column, Rules, refuse_unscored, score_answers
 from multimodal_eval.contests.submissions import SampleContest
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError

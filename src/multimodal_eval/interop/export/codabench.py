@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from multimodal_eval.contests.archives import write_archive
 from multimodal_eval.contests.codabench.bundle import OPTIONS, bundle
-from multimodal_eval.contests.shared_task.archive import write_archive
 from multimodal_eval.core.options import OptionValues
 from multimodal_eval.interop.export.files import only_data_file, whole_file
 from multimodal_eval.interop.export.registry import Exported
