@@ -8,18 +8,18 @@ from hashlib import sha256
 
 import pytest
 
-from multimodal_eval.resources import digests
-from multimodal_eval.resources.digests import sha256_of
+from multimodal_eval.resources import store
+from multimodal_eval.resources.store import sha256_of
 
 
 @pytest.fixture
 def read(tmp_path, monkeypatch):
     """The number of files read so far; all files count as old."""
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(digests, "_RECENT", -(10**12))
+    monkeypatch.setattr(store, "_RECENT", -(10**12))
     files = []
-    compute = digests.file_digest
-    monkeypatch.setattr(digests, "file_digest", lambda stream, kind: files.append(stream.name) or compute(stream, kind))
+    compute = store.file_digest
+    monkeypatch.setattr(store, "file_digest", lambda stream, kind: files.append(stream.name) or compute(stream, kind))
     return files
 
 
@@ -68,7 +68,7 @@ def test_a_changed_file_is_read_again(tmp_path, read, change):
 
 
 def test_a_file_that_has_just_changed_is_not_kept(tmp_path, read, monkeypatch):
-    monkeypatch.setattr(digests, "_RECENT", 10**12)
+    monkeypatch.setattr(store, "_RECENT", 10**12)
     path = tmp_path / "a"
     path.write_bytes(b"first")
     assert sha256_of(path) == sha256_of(path) == [digest(b"first")]

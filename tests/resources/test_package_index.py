@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 
 from multimodal_eval.core.errors import FetchError, UnknownNameError
-from multimodal_eval.resources import package_index
+from multimodal_eval.resources import fetch as package_index
 from multimodal_eval.resources.catalogue import CATALOGUE, GROUPS, File, PackageArchive, Resource
 from multimodal_eval.resources.fetch import expanded, fetch, fetch_named
 from multimodal_eval.resources.store import folder_of, folder_with

@@ -17,7 +17,7 @@ from types import ModuleType
 from multimodal_eval.core.errors import ModelError, shorten
 from multimodal_eval.core.optional import require
 from multimodal_eval.models.source import Model
-from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
+from multimodal_eval.resources.catalogue import UNSAFE, WEIGHTS
 
 __all__ = ["check_folder", "check_settings", "transformers_for"]
 

@@ -17,11 +17,9 @@ import msgspec
 
 from multimodal_eval.core.errors import ModelError, UnavailableError
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
-from multimodal_eval.resources.catalogue import CATALOGUE, Resource
-from multimodal_eval.resources.digests import sha256_of
-from multimodal_eval.resources.formats import UNSAFE, WEIGHTS
+from multimodal_eval.resources.catalogue import CATALOGUE, UNSAFE, WEIGHTS, Resource
 from multimodal_eval.resources.hub import find_snapshot, hub_model, recorded_digests
-from multimodal_eval.resources.store import folder_of, is_here
+from multimodal_eval.resources.store import folder_of, is_here, sha256_of
 
 S = TypeVar("S", bound=msgspec.Struct)
 CONFIG = "config.json"

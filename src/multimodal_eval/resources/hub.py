@@ -22,10 +22,8 @@ import msgspec
 
 from multimodal_eval.core.errors import FetchError
 from multimodal_eval.core.system_files import replace
-from multimodal_eval.resources.catalogue import File
-from multimodal_eval.resources.digests import is_intact
-from multimodal_eval.resources.formats import ONNX_TOWERS, UNSAFE, WEIGHTS
-from multimodal_eval.resources.store import home, move_into_place
+from multimodal_eval.resources.catalogue import ONNX_TOWERS, UNSAFE, WEIGHTS, File
+from multimodal_eval.resources.store import home, is_intact, move_into_place
 from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 PREFIX = "hf:"

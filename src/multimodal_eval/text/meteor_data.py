@@ -19,8 +19,7 @@ from uuid import uuid4
 from multimodal_eval._native import Meteor15, MeteorDataBuilder
 from multimodal_eval.core.errors import ConfigError, FetchError, UnavailableError
 from multimodal_eval.resources.catalogue import Resource, get_resource
-from multimodal_eval.resources.digests import sha256_of
-from multimodal_eval.resources.store import resource_file, verify
+from multimodal_eval.resources.store import resource_file, sha256_of, verify
 
 if TYPE_CHECKING:
     import numpy as np

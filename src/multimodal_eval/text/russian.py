@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.resources.catalogue import PackageArchive, PackageWheel, get_resource
-from multimodal_eval.resources.digests import is_intact
-from multimodal_eval.resources.store import folder_with
+from multimodal_eval.resources.store import folder_with, is_intact
 from multimodal_eval.text.wordnet import CACHED_WORDS, LONGEST_WORD, Lazy, numbered
 
 # Read-only dictionaries from words to records, in the file format of dawgdic and the package DAWG.

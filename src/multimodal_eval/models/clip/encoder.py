@@ -23,7 +23,7 @@ from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOve
 from multimodal_eval.models.formats.onnx_graph import open_exported, open_session
 from multimodal_eval.models.runtime import check_runtime, open_tokenizer
 from multimodal_eval.models.source import Model
-from multimodal_eval.resources.formats import ONNX_TOWERS
+from multimodal_eval.resources.catalogue import ONNX_TOWERS
 
 if TYPE_CHECKING:
     import numpy as np

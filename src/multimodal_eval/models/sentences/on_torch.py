@@ -20,7 +20,7 @@ from multimodal_eval.models.sentences.bert import MAX_TOKENS, BertConfig, BertTe
 from multimodal_eval.models.sentences.tokens import limited_tokenizer, max_tokens
 from multimodal_eval.models.source import CONFIG, Model
 from multimodal_eval.models.torch_device import Fetching, Format, Placement, halving, label_of, place
-from multimodal_eval.resources.formats import UNSAFE
+from multimodal_eval.resources.catalogue import UNSAFE
 
 if TYPE_CHECKING:
     import numpy as np
