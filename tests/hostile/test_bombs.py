@@ -183,12 +183,12 @@ ENCODINGS: tuple[dict[str, object], ...] = (
 
 @pytest.mark.parametrize("options", ENCODINGS, ids=str)
 def test_few_rows_of_long_values_are_decoded_together(tmp_path, monkeypatch, options):
-    from multimodal_eval.data.readers import parquet_columns, parquet_pages
+    from multimodal_eval.data.readers import parquet_file, scanned_blocks
 
     path = long_values(tmp_path, **options)
-    monkeypatch.setattr(parquet_pages, "_TOGETHER", 1_000_000)
+    monkeypatch.setattr(parquet_file, "_TOGETHER", 1_000_000)
     sizes = []
-    monkeypatch.setattr(parquet_columns, "check_weight", lambda path, size, weight: sizes.append(weight))
+    monkeypatch.setattr(scanned_blocks, "check_weight", lambda path, size, weight: sizes.append(weight))
     assert checked(path) == 300
     batches = [after - before for before, after in zip([0, *sizes], sizes, strict=False)]
     assert max(batches) <= 1_200_000, "about 10 of 300 rows"
@@ -196,11 +196,11 @@ def test_few_rows_of_long_values_are_decoded_together(tmp_path, monkeypatch, opt
 
 @pytest.mark.parametrize("options", ENCODINGS, ids=str)
 def test_the_content_of_parquet_is_limited(tmp_path, monkeypatch, options):
-    from multimodal_eval.data.readers import parquet_pages
+    from multimodal_eval.data.readers import parquet_file
 
     path = long_values(tmp_path, **options)
     assert checked(path) == 300
-    monkeypatch.setattr(parquet_pages, "_FREE", 20_000_000)  # of 30,000,000 bytes
+    monkeypatch.setattr(parquet_file, "_FREE", 20_000_000)  # of 30,000,000 bytes
     problem = refusal(path, expansion=1)
     assert (problem.code, "--max-expansion 10" in problem.hint) == ("EXPANSION", True)
 

@@ -11,6 +11,7 @@ import pytest
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.readers import blocks, ranges, splits
+from multimodal_eval.core.progress import silent
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
@@ -30,7 +31,7 @@ def small_splits(split, part=3, block=1 << 20, bucket=1 << 20):
         patch.setattr(splits, "SPLIT", split)
         patch.setattr(splits, "SMALLEST_SPLIT", split)
         patch.setattr(planning, "PART_SIZE", part)
-        for module in (blocks, splits, ranges):
+        for module in (blocks, splits, splits):
             patch.setattr(module, "BLOCK", block)
         patch.setattr("multimodal_eval.run.steps.reading_tasks.ROWS_PER_BUCKET", bucket)
         yield

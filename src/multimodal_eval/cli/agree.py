@@ -14,11 +14,10 @@ from multimodal_eval.core.levels import LEVELS
 
 if TYPE_CHECKING:
     from rich.table import Table
-
     from multimodal_eval.data.readers.layouts import Layout
     from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
     from multimodal_eval.stats.resampling import Agreement
-
+    from multimodal_eval.data.labels.annotations import Layout
 
 _WAYS = (
     "name the label columns in one of three ways: --annotators 'annotator*' (one column per annotator), "
@@ -84,7 +83,7 @@ def agree(data: Path, level: Any, format_: str, **params: Any) -> None:
 
 def _layout(params: Params) -> Layout | None:
     """Which columns hold the labels, in exactly one of three ways; None for a file of labels with its own columns."""
-    from multimodal_eval.data.readers.layouts import Long, Nested, Wide
+    from multimodal_eval.data.labels.annotations import Long, Nested, Wide
 
     named = [name for name in ("annotators", "annotations", "annotator", "label") if params[name]]
     other_columns = (params["group"], params["gold"])

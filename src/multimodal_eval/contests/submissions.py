@@ -25,6 +25,7 @@ from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.readers.blocks import bare_suffix
+from multimodal_eval.data.readers.coco_and_vqa import read_vqa
 from multimodal_eval.data.readers.column_names import peeked
 from multimodal_eval.data.readers.formats import SUFFIXES, Reader, reader_of
 from multimodal_eval.data.readers.inputs import FileInput
@@ -32,7 +33,6 @@ from multimodal_eval.data.readers.json_file import first_character, read_coco_an
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.data.readers.vqa_files import read_vqa
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import AHEAD, in_order

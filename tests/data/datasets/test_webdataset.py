@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import InputError
-from multimodal_eval.data.datasets.tar_entries import tar_entries
+from multimodal_eval.data.datasets.webdataset import tar_entries
 from multimodal_eval.data.readers import limits
 from tests.data.readers.reading import read
 

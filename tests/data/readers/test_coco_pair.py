@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.readers import inputs
-from multimodal_eval.data.readers.coco_pair import regular_pair
+from multimodal_eval.data.readers.coco_and_vqa import regular_pair
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from multimodal_eval._native import CsvColumns, cut_csv
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
-from multimodal_eval.data.readers import columns, csv_columns
-from multimodal_eval.data.readers.csv_columns import csv_blocks, csv_records
+from multimodal_eval.data.readers import columns, scanned_blocks
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
-from multimodal_eval.data.readers.scanned import Rest
+from multimodal_eval.data.readers.scanned_blocks import Rest, csv_blocks, csv_records
 from multimodal_eval.data.readers.summary import Summary
 from tests.data.readers.reading import assert_columns_equal_samples, assert_equal_bytes, problems_of
 
@@ -143,8 +142,8 @@ def test_damaged_files(tmp_path_factory, content, data):
 @given(files(), st.sampled_from([1, 7, 64, 300]))
 def test_small_blocks(tmp_path_factory, content, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_columns, "BLOCK", size)
-        patch.setattr(csv_columns, "_LONGEST", 400)
+        patch.setattr(scanned_blocks, "BLOCK", size)
+        patch.setattr(scanned_blocks, "_LONGEST", 400)
         patch.setattr(columns, "BLOCK", 0)  # so that threads scan ahead
         folder = tmp_path_factory.mktemp("blocks")
         source = source_of(folder, content)
@@ -168,7 +167,7 @@ def test_a_fault_stops_both_readers_at_the_same_record(tmp_path_factory, place, 
     whole = newline.join(rows)
     folder = tmp_path_factory.mktemp("fault")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_columns, "BLOCK", size)
+        patch.setattr(scanned_blocks, "BLOCK", size)
         assert_columns_equal_samples(source_of(folder, whole[:place] + fault + whole[place:]), most=100)
         cut_off = gzip.compress(whole)[: place // 3]
         assert_columns_equal_samples(source_of(folder, cut_off, name="data.csv.gz"), most=100)
@@ -268,7 +267,7 @@ def test_several_files(tmp_path):
 
 
 def test_the_first_records_can_be_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_columns, "BLOCK", 40)
+    monkeypatch.setattr(scanned_blocks, "BLOCK", 40)
     path = source_of(tmp_path, b"id,a\n" + b"".join(b'%d,"x\ny"\n\n' % row for row in range(20))).data
     assert csv_records(path, ",") == 20
     for skip in (0, 1, 7, 20, 30):
@@ -283,8 +282,8 @@ def test_the_first_records_can_be_skipped(tmp_path, monkeypatch):
 
 
 def test_a_long_record_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_columns, "BLOCK", 64)
-    monkeypatch.setattr(csv_columns, "_LONGEST", 200)
+    monkeypatch.setattr(scanned_blocks, "BLOCK", 64)
+    monkeypatch.setattr(scanned_blocks, "_LONGEST", 200)
     content = b"id,caption\n1,a\n2," + b"x" * 500_000 + b"\n3,b\n"
     source = source_of(tmp_path, content)
     assert_columns_equal_samples(source)

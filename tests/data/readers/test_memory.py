@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import InputError
-from multimodal_eval.data.readers import memory, parts
+from multimodal_eval.data.readers import memory_input, parts
 from multimodal_eval.data.readers.field_checks import LONGEST_TEXT
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.problems import Problems
@@ -36,11 +36,11 @@ def assert_same(data, most=10_000, limit=None):
     before = copy.deepcopy(data)
     plain = []
     with pytest.MonkeyPatch.context() as patch:
-        by_columns = memory._plain_part
-        patch.setattr(memory, "_plain_part", lambda *args: plain.append(by_columns(*args)) or plain[-1])
+        by_columns = memory_input._plain_part
+        patch.setattr(memory_input, "_plain_part", lambda *args: plain.append(by_columns(*args)) or plain[-1])
         columns = result(data, most, limit)
         assert data == before
-        patch.setattr(memory, "_plain_part", lambda *args: None)
+        patch.setattr(memory_input, "_plain_part", lambda *args: None)
         records = result(data, most, limit)
     assert columns[1:] == records[1:]
     assert len(columns[0]) == len(records[0])
@@ -157,7 +157,7 @@ def test_no_samples_are_created(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a sample was created")
 
-    monkeypatch.setattr(memory, "Sample", type("Sample", (), {"__init__": refuse}))
+    monkeypatch.setattr(memory_input, "Sample", type("Sample", (), {"__init__": refuse}))
     assert evaluate(rows, metrics="bleu").results == expected.results
 
 

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from multimodal_eval._native import ArrowColumns
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS, Sample
-from multimodal_eval.data.readers import columns, parquet_columns, parts
+from multimodal_eval.data.readers import columns, parts, scanned_blocks
 from multimodal_eval.data.readers.inputs import FileInput
-from multimodal_eval.data.readers.parquet_columns import parquet_blocks
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
-from multimodal_eval.data.readers.scanned import Rest
+from multimodal_eval.data.readers.scanned_blocks import Rest, parquet_blocks
 from multimodal_eval.data.readers.summary import Summary
 from tests.data.readers.reading import assert_columns_equal_samples, assert_equal_bytes
 
@@ -122,8 +121,8 @@ def test_any_rows(tmp_path_factory, table, limit, most, group):
 def test_mapped_columns_and_small_blocks(tmp_path_factory, table, size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "BLOCK", 0)  # so that threads scan ahead
-        patch.setattr(parquet_columns, "_LARGE", size)
-        patch.setattr(parquet_columns, "_DECODED", 2)
+        patch.setattr(scanned_blocks, "_LARGE", size)
+        patch.setattr(scanned_blocks, "_DECODED", 2)
         folder = tmp_path_factory.mktemp("mapped")
         mapped = {"references": "caption,split", "question": "image", "group": "a", "caption": "", "task": "nowhere"}
         assert_columns_equal_samples(source_of(folder, table, row_group_size=5), most=4)

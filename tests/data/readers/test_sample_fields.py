@@ -17,7 +17,7 @@ from PIL import Image
 
 from multimodal_eval import Box, Message, MessagePart, Sample, evaluate, load_run
 from multimodal_eval.core.errors import InputError
-from multimodal_eval.data.readers.message_checks import checked_messages
+from multimodal_eval.data.readers.field_checks import checked_messages
 from multimodal_eval.data.readers.records import sample_of
 from multimodal_eval.data.runs.sample_table import SCHEMA, to_samples, to_table
 from tests.data.readers.reading import problems_of, read, write

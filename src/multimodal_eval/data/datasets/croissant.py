@@ -13,13 +13,13 @@ from pathlib import Path, PurePosixPath
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.data.datasets.croissant_files import files_of
 from multimodal_eval.data.datasets.croissant_metadata import (
     CroissantError,
     Field,
     Metadata,
     RecordSet,
     Source,
+    files_of,
     metadata_of,
 )
 from multimodal_eval.data.datasets.dataset_format import DatasetFormat

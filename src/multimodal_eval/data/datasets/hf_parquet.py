@@ -18,7 +18,7 @@ import msgspec
 from multimodal_eval.data.datasets.dataset_format import DatasetFormat, natural_key
 from multimodal_eval.data.logs.log_format import Head
 from multimodal_eval.data.readers.formats import read_parquet
-from multimodal_eval.data.readers.parquet_rows import parquet_errors
+from multimodal_eval.data.readers.parquet_file import parquet_errors
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 if TYPE_CHECKING:

@@ -3,23 +3,231 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import InputError, Problem, did_you_mean, shorten
 from multimodal_eval.core.levels import Level
-from multimodal_eval.data.labels.cells import NO_LABEL, LabelCodes
-from multimodal_eval.data.labels.collected import COLLECTED, collected_ratings
-from multimodal_eval.data.readers.field_checks import RefusedError
+from multimodal_eval.core.metric import is_number
+from multimodal_eval.data.labels.human import last_labels, read_labels
+from multimodal_eval.data.readers.field_checks import RefusedError, as_mapping, checked_name, checked_text, json_cell
 from multimodal_eval.data.readers.formats import is_textual
 from multimodal_eval.data.readers.inputs import read_records
-from multimodal_eval.data.readers.layouts import Layout, Long, Record, name_of
 from multimodal_eval.data.readers.problems import Problems
+
+__all__ = ["COLLECTED", "collected_ratings"]
+
+
+# Layouts of files with labels of several annotators.
+
+Record = Mapping[str, object]
+Cell = tuple[str, str, Any]  # annotator, place in the record, label
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """One record per unit, one column per annotator: names, or patterns with * and ?. Patterns skip `excluded`."""
+
+    columns: tuple[str, ...]
+    unit: str | None = None
+    excluded: tuple[str | None, ...] = ()
+    _chosen: dict[tuple[str, ...], list[str]] = field(default_factory=dict, compare=False)
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """The required columns, or patterns that must match a column."""
+        return self.columns
+
+    def matches(self, pattern: str, column: str) -> bool:
+        """Whether the pattern, one of `columns`, selects the column."""
+        if column == pattern:
+            return True
+        return fnmatchcase(column, pattern) and column != self.unit and column not in self.excluded
+
+    def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
+        """The labels of a record."""
+        columns = tuple(record)
+        chosen = self._chosen.get(columns)
+        if chosen is None:
+            chosen = [column for column in columns if any(self.matches(pattern, column) for pattern in self.columns)]
+            self._chosen[columns] = chosen
+        return [(column, column, record[column]) for column in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """One record per unit, with all its labels in one column: annotator -> label, or a list."""
+
+    column: str
+    unit: str | None = None
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """The required columns."""
+        return (self.column,)
+
+    def matches(self, pattern: str, column: str) -> bool:
+        """Whether the names are equal."""
+        return pattern == column
+
+    def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
+        """The labels of a record; a list is numbered from 1."""
+        column, labels = self.column, record.get(self.column)
+        if textual and isinstance(labels, str):
+            labels = json_cell(column, labels) if labels.strip() else None
+        if labels is None:
+            return []
+        labels = as_mapping(column, labels, twice="names an annotator twice")
+        if isinstance(labels, Mapping):
+            return [(str(name), f"{column}.{name}", item) for name, item in labels.items()]
+        if not isinstance(labels, list):
+            expected = "an object annotator -> label, or a list of labels"
+            raise RefusedError("TYPE", f"`{column}` must be {expected}. Got {shorten(labels)} instead.")
+        return [(str(place), f"{column}[{place - 1}]", item) for place, item in enumerate(labels, 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """One record per rating."""
+
+    unit: str
+    annotator: str
+    label: str
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """The required columns."""
+        return self.annotator, self.label
+
+    def matches(self, pattern: str, column: str) -> bool:
+        """Whether the names are equal."""
+        return pattern == column
+
+    def cells(self, record: Record, *, textual: bool) -> Iterable[Cell]:
+        """The single label of a record."""
+        annotator = name_of(self.annotator, record.get(self.annotator))
+        if annotator is None:
+            raise RefusedError("MISSING_ID", f"`{self.annotator}` is empty: it must name the annotator")
+        return [(annotator, self.label, record.get(self.label))]
+
+
+Layout = Wide | Nested | Long
+
+
+def name_of(column: str, value: Any) -> str | None:
+    """The name of an annotator, a unit or a group; None if the cell is null or blank."""
+    blank = value is None or (isinstance(value, str) and not value.strip())
+    return None if blank else checked_name(column, value)
+
+
+# A file of labels as ratings: one record per annotator and labelled answer or comparison, with the last label.
+
+COLLECTED = Long("unit", "annotator", "label")  # the layout of `collected_ratings`
+
+
+def collected_ratings(path: Path) -> Iterator[tuple[int, Record]]:
+    """(line, rating) of every label that counts. The unit is the run, what it is compared with, the metric and the id.
+
+    The columns `id`, `run` and `metric` can group units.
+    """
+    for label in last_labels(read_labels(path)):
+        unit = msgspec.json.encode(label.unit).decode()
+        rating = {"unit": unit, "annotator": label.annotator, "label": label.label}
+        yield label.line or 0, {**rating, "id": label.id, "run": label.run, "metric": label.metric}
+
+
+# Labels given by annotators, as text or numbers: checked and converted to codes.
+
+NUMERIC = ("interval", "ratio")
+NO_LABEL = -1
+
+
+class LabelCodes:
+    """The labels seen so far, each with a code; labels that do not fit the scale are refused."""
+
+    def __init__(self, scale: Level, order: Sequence[str] | None, *, textual: bool) -> None:
+        self._scale, self._order, self._textual = scale, order, textual
+        self._numbers = scale in NUMERIC or (scale == "ordinal" and order is None)
+        self._codes: dict[Any, int] = {label: code for code, label in enumerate(order or ())}
+        self._by_cell: dict[str, int] = {}  # most cells repeat and need no second check
+        self._first: tuple[str, Any] | None = None
+
+    def code(self, column: str, cell: Any) -> int:
+        """The code of a cell's label; -1 if the cell is null or blank."""
+        if cell is None:
+            return NO_LABEL
+        if type(cell) is str and cell in self._by_cell:
+            return self._by_cell[cell]
+        label = self._label(column, cell)
+        if label is None:
+            return NO_LABEL
+        if self._order is not None and label not in self._codes:
+            message = f"`{column}` has the label {shorten(label)}, which is not in the order."
+            raise RefusedError("UNKNOWN_LABEL", message, did_you_mean(label, self._order).strip() + ".")
+        code = self._codes.setdefault(label, len(self._codes))
+        if type(cell) is str:
+            self._by_cell[cell] = code
+        return code
+
+    def _label(self, column: str, cell: Any) -> Any:
+        if type(cell) is str and not cell.strip():
+            return None
+        return self._number(column, cell) if self._numbers else self._name(column, cell)
+
+    def _number(self, column: str, cell: Any) -> float:
+        number = cell
+        if self._textual:
+            with suppress(ValueError):
+                number = float(cell)
+        if not is_number(number):
+            message = f"`{column}` must be a number at the level {self._scale!r}. Got {shorten(cell)} instead."
+            ordinal = "Labels that are not numbers need an order: --order low,mid,high."
+            other = "For labels that are not numbers, use the level nominal or ordinal."
+            raise RefusedError("TYPE", message, ordinal if self._scale == "ordinal" else other)
+        if not isfinite(number):
+            raise RefusedError("NONFINITE", f"`{column}` is {number}")
+        if self._scale == "ratio" and number < 0:
+            message = f"`{column}` must not be below 0 at the level 'ratio'. Got {number!r}."
+            raise RefusedError("RANGE", message, "For numbers without a true zero, use the level interval.")
+        return float(number)
+
+    def _name(self, column: str, cell: Any) -> str:
+        """A label as text. All labels of a file must have one type, because 1 and "1" would be the same label."""
+        kind = "text" if isinstance(cell, str) else "boolean" if isinstance(cell, bool) else "number"
+        if kind == "number" and not is_number(cell):
+            raise RefusedError("TYPE", f"`{column}` must be a label. Got {shorten(cell)} instead.")
+        if self._first is None:
+            self._first = kind, cell
+        elif self._first[0] != kind:
+            both = f"{shorten(self._first[1])} ({self._first[0]}) and {shorten(cell)} ({kind})"
+            raise RefusedError("TYPE", f"the labels mix types: {both} in `{column}`")
+        if kind == "number":
+            if not isfinite(cell):
+                raise RefusedError("NONFINITE", f"`{column}` is {cell}")
+            return str(int(cell)) if float(cell).is_integer() else repr(float(cell))
+        return str(cell).lower() if kind == "boolean" else checked_text(column, cell).strip()
+
+    def sorted(self, used: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The sorted labels, and the position of each code in them. Text is sorted alphabetically.
+
+        The labels are those of the codes in `used`, or those of the order; all others have the position after the last.
+        """
+        labels = list(self._codes)
+        if self._order is None:
+            labels = [labels[code] for code in np.unique(used).tolist()]
+            by_number = self._first is not None and self._first[0] == "number"
+            labels.sort(key=float if by_number else None)
+        positions = {label: index for index, label in enumerate(labels)}
+        return np.array(labels), np.array([positions.get(label, len(labels)) for label in self._codes], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from typing import cast
 import msgspec
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.data.logs.eee_collected import collected
 from multimodal_eval.data.logs.eee_records import OF_LOG, ORIGIN, SCHEMA_VERSION, Aggregate, Origin, Result
 from multimodal_eval.data.logs.eee_samples import (
     HARNESS,
     OurSamples,
     ResultColumns,
+    collected,
     is_by_sample,
     metric_name,
     score_ranges,

@@ -15,8 +15,14 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.data.logs.chat_values import conversation, reasoning_of, text_of
-from multimodal_eval.data.logs.decoding import LineIndex, decoded_lines, document_of
+from multimodal_eval.data.logs.decoding import (
+    LineIndex,
+    conversation,
+    decoded_lines,
+    document_of,
+    reasoning_of,
+    text_of,
+)
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, not_a_score, score_column
 from multimodal_eval.data.readers.blocks import BLOCK, COMPRESSED, DamagedStreamError, open_bytes
 from multimodal_eval.data.readers.problems import Columns, Problems, Record

@@ -8,34 +8,276 @@ or a limit, are failures.
 
 from __future__ import annotations
 
+import mmap
+import re
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
-from multimodal_eval.data.logs.inspect_files import (
-    Header,
-    ScoreResult,
-    is_json_log,
-    is_zip_log,
-    noting_faults,
-    open_log,
-)
+from multimodal_eval._native import array_elements
+from multimodal_eval.data.logs.decoding import loosely
 from multimodal_eval.data.logs.inspect_samples import (
     HARNESS,
     all_scores,
     decoded,
     decoded_scores,
+    epoch_of,
     failure_of,
     record_of,
     score_values,
+    shortened,
 )
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, score_column
+from multimodal_eval.data.logs.zip_entries import BrokenZipError, ZipEntries, open_zip
+from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.blocks import BOM, COMPRESSED, DamagedStreamError
+from multimodal_eval.data.readers.json_file import DECODE_ERRORS, mapped
 from multimodal_eval.data.readers.problems import Problems, Record
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "Header", "InspectFile", "ScoreResult", "is_json_log", "is_zip_log", "noting_faults", "open_log"]
+
+
+# The two files that inspect_ai writes: a zip file `.eval` with one entry per sample, and one JSON object.
+
+_SAMPLE = re.compile(r"samples/(.*)_epoch_([0-9]{1,9})\.json", re.DOTALL)
+_LATER_EPOCH = re.compile(rb'"epoch"\s*:\s*(?:[2-9]|1[0-9])')
+_HEADER, _START = "header.json", "_journal/start.json"
+_BATCH = 1000
+_MOST_MEMBERS = 1000
+_MEMBERS = ("version", "status", "eval", "results", "error")
+
+
+class _Metric(msgspec.Struct):
+    value: Any = None
+
+
+class ScoreResult(msgspec.Struct):
+    """What the log reports for one score: its metrics after one reducer of the epochs."""
+
+    name: str
+    scorer: str = ""
+    reducer: str | None = None
+    scored_samples: int | None = None
+    metrics: dict[str, _Metric] = {}
+
+
+class _Results(msgspec.Struct):
+    scores: list[ScoreResult] = []
+
+
+class _Config(msgspec.Struct):
+    epochs: int | None = None
+
+
+class _Eval(msgspec.Struct):
+    task: str | None = None
+    model: str | None = None
+    packages: dict[str, Any] = {}
+    config: _Config = msgspec.field(default_factory=_Config)
+    model_generate_config: dict[str, Any] = {}
+
+
+class Header(msgspec.Struct):
+    """What a log says about itself."""
+
+    status: str | None = None
+    eval: _Eval = msgspec.field(default_factory=_Eval)
+    results: _Results | None = None
+
+
+class InspectFile(Protocol):
+    """An open log."""
+
+    @property
+    def header(self) -> Header:
+        """What the log says about itself."""
+        ...
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether samples were answered several times."""
+        ...
+
+    def texts(self) -> Iterator[tuple[int, bytes]]:
+        """(number, JSON text) of every sample."""
+        ...
+
+    def place(self, number: int) -> str:
+        """The file of a sample, for messages, with its entry if the file is an archive."""
+        ...
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[InspectFile]:
+    """The log in a file."""
+    with path.open("rb") as stream:
+        is_zip = stream.read(2) == b"PK"
+    if is_zip:
+        with open_zip(path) as entries:
+            yield _Archive(entries, str(path))
+    else:
+        is_compressed = path.suffix.lower() in COMPRESSED
+        budget = limits.Budget(str(path), path.stat().st_size) if is_compressed else None
+        with mapped(path) as text:
+            yield _Document(text, str(path), budget)
+
+
+@contextmanager
+def noting_faults(path: Path, problems: Problems) -> Iterator[None]:
+    """Note damage to a log as a problem. What follows it is not read."""
+    try:
+        yield
+    except (BrokenZipError, DamagedStreamError) as fault:
+        problems.add(fault.code, f"not a readable log of inspect_ai: {fault}", file=str(path))
+    except _NotALogError as fault:
+        problems.add("FORMAT", f"not a log of inspect_ai: {fault}", file=str(path))
+
+
+class _NotALogError(Exception):
+    """The file has another content."""
+
+
+@dataclass
+class _Archive:
+    entries: ZipEntries
+    file: str
+
+    @cached_property
+    def header(self) -> Header:
+        name = _HEADER if _HEADER in self.entries else _START
+        if name not in self.entries:
+            raise _NotALogError(f"the zip file has no {_HEADER}")
+        header = _header_of(self.entries.read(name), name)
+        if name == _START:
+            header.status = "started"
+        return header
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The entries of the samples in the order of inspect_ai: by epoch, then by id, 2 before 10."""
+        matches = filter(None, map(_SAMPLE.fullmatch, self.entries))
+        return [name for *_, name in sorted((int(match[2]), match[1].zfill(20), match[0]) for match in matches)]
+
+    @property
+    def has_epochs(self) -> bool:
+        last = _SAMPLE.fullmatch(self._names[-1]) if self._names else None
+        return (last is not None and int(last[2]) > 1) or (self.header.eval.config.epochs or 1) > 1
+
+    def texts(self) -> Iterator[tuple[int, bytes]]:
+        self.entries.check_total(self._names)
+        for number, content in enumerate(self.entries.read_json(self._names), 1):
+            yield number, shortened(content, self.file, number)
+
+    def place(self, number: int) -> str:
+        return f"{self.file}/{self._names[number - 1]}"
+
+
+@dataclass
+class _Document:
+    text: bytes | mmap.mmap
+    file: str
+    budget: limits.Budget | None  # of a compressed file
+
+    @cached_property
+    def _members(self) -> dict[str, tuple[int, int]]:
+        """Where the values of the object are. The text is not decoded: NaN may be in it."""
+        head = bytes(self.text[:4096]).removeprefix(BOM)
+        if not head.lstrip().startswith(b"{"):
+            what = "is empty" if not head.strip() else "is something else"
+            raise _NotALogError(f"it must be a zip file or a JSON object, and it {what}")
+        start = self.text.find(b"{") + 1
+        spans, *_ = array_elements(self.text, start, _MOST_MEMBERS)
+        members: dict[str, tuple[int, int]] = {}
+        for begin, end, _ in spans:
+            key = re.compile(rb'"(\w{1,40})"\s*:\s*').match(self.text, begin, end)
+            if key is not None:
+                members[key[1].decode(errors="replace")] = (key.end(), end)
+        return members
+
+    @cached_property
+    def header(self) -> Header:
+        pieces = []
+        for name in _MEMBERS:
+            if name in self._members:
+                begin, end = self._members[name]
+                if end - begin > limits.current().text_bytes:
+                    limits.refuse_text(self.file, 1)
+                value = bytes(self.text[begin:end])
+                if end == len(self.text) or self._is_last(name):
+                    value = value.rstrip().removesuffix(b"}")
+                pieces.append(b'"%s":%s' % (name.encode(), value))
+        if "eval" not in self._members:
+            raise _NotALogError("the object has no `eval`")
+        return _header_of(b"{%s}" % b",".join(pieces), "the header")
+
+    def _is_last(self, name: str) -> bool:
+        return self._members[name][1] == max(end for _, end in self._members.values())
+
+    @cached_property
+    def has_epochs(self) -> bool:
+        if (self.header.eval.config.epochs or 1) > 1:
+            return True
+        if not _LATER_EPOCH.search(self.text):  # otherwise it may be in the metadata or events of a sample
+            return False
+        return any(epoch_of(text, self.file, number) > 1 for number, text in self._texts(None))
+
+    def texts(self) -> Iterator[tuple[int, bytes]]:
+        return self._texts(self.budget)
+
+    def place(self, number: int) -> str:
+        return self.file
+
+    def _texts(self, budget: limits.Budget | None) -> Iterator[tuple[int, bytes]]:
+        begin, _ = self._members.get("samples", (0, 0))
+        if not begin or self.text[begin : begin + 1] != b"[":
+            return
+        position, number, closed = begin + 1, 0, False
+        most = limits.current().record_bytes // 2
+        while not closed:
+            elements, position, _, closed, broken = array_elements(self.text, position, _BATCH)
+            for first, last, _ in elements:
+                number += 1
+                if last - first > most:
+                    limits.refuse_record(self.file, number, 2 * (last - first))
+                if not (broken and last == elements[-1][1]):
+                    content = bytes(self.text[first:last])
+                    if budget is not None:
+                        budget.spend_json(content)
+                    yield number, shortened(content, self.file, number)
+            if broken:
+                raise DamagedStreamError("TRUNCATED", f"the file ends in the middle of sample {number}")
+
+
+def _header_of(text: bytes, what: str) -> Header:
+    limits.check_json(text, what, None, what)
+    try:
+        return msgspec.json.decode(text, type=Header)
+    except msgspec.ValidationError as error:
+        raise _NotALogError(f"{what} is not as expected: {error}") from error
+    except DECODE_ERRORS as error:
+        try:
+            return msgspec.convert(loosely(text), Header)
+        except (msgspec.ValidationError, RecursionError):
+            raise _NotALogError(f"{what} is not valid JSON: {error}") from error
+
+
+def is_json_log(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a log as one JSON object."""
+    return re.match(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{', head) is not None
+
+
+def is_zip_log(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a log as a zip file: its first entry has one of the names of a log."""
+    name = head[30:80]
+    return head.startswith(b"PK\3\4") and name.startswith((b"_journal/", b"samples/", _HEADER.encode()))
+
 
 _MEANS = ("mean", "accuracy")  # metrics of inspect_ai that are the mean of the scores
 _SPREADS = ("stderr", "std", "var", "bootstrap_stderr", "low", "high")

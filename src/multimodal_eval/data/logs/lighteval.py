@@ -18,7 +18,7 @@ import msgspec
 from multimodal_eval.data.logs.decoding import document_of
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, not_a_score, score_column
 from multimodal_eval.data.readers.formats import read_parquet
-from multimodal_eval.data.readers.parquet_rows import parquet_errors
+from multimodal_eval.data.readers.parquet_file import parquet_errors
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
 __all__ = ["FORMAT"]

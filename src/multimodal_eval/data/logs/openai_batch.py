@@ -19,8 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from multimodal_eval.core.errors import shorten
-from multimodal_eval.data.logs.chat_values import conversation, reasoning_of, text_of
-from multimodal_eval.data.logs.decoding import LineIndex, decoded_lines
+from multimodal_eval.data.logs.decoding import LineIndex, conversation, decoded_lines, reasoning_of, text_of
 from multimodal_eval.data.logs.log_format import Head, LogInfo
 from multimodal_eval.data.readers.blocks import COMPRESSED, bare_suffix
 from multimodal_eval.data.readers.json_file import DECODE_ERRORS

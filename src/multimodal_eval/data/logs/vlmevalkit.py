@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from multimodal_eval.data.logs.chat_values import as_text, python_texts
+from multimodal_eval.data.logs.decoding import as_text, python_texts
 from multimodal_eval.data.logs.log_format import Head, LogInfo, RecordedScore, as_score, not_a_score, score_column
 from multimodal_eval.data.logs.xlsx_rows import read_xlsx
 from multimodal_eval.data.readers.blocks import bare_suffix

@@ -22,7 +22,7 @@ from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import is_textual, reader_of
 from multimodal_eval.data.readers.json_file import read_coco_annotations
-from multimodal_eval.data.readers.parquet_rows import parquet_errors
+from multimodal_eval.data.readers.parquet_file import parquet_errors
 from multimodal_eval.data.readers.problems import Problems
 
 Kind = Literal["text", "texts", "other", "null"]  # "texts" is a list of strings

@@ -24,15 +24,12 @@ from multimodal_eval.core.machine import cores
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import parts
 from multimodal_eval.data.readers.blocks import BLOCK, DamagedStreamError, bare_suffix
-from multimodal_eval.data.readers.csv_columns import csv_blocks
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.formats import DELIMITERS
 from multimodal_eval.data.readers.ids import SeenIds
-from multimodal_eval.data.readers.json_columns import json_blocks
-from multimodal_eval.data.readers.parquet_columns import parquet_blocks
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import RecordChecker
-from multimodal_eval.data.readers.scanned import (
+from multimodal_eval.data.readers.scanned_blocks import (
     NOTHING,
     CheckedLines,
     Line,
@@ -40,7 +37,10 @@ from multimodal_eval.data.readers.scanned import (
     Rest,
     Scanned,
     Scanners,
+    csv_blocks,
+    json_blocks,
     media_sizes,
+    parquet_blocks,
 )
 
 if TYPE_CHECKING:

@@ -22,11 +22,10 @@ from multimodal_eval.data.readers.blocks import (
     open_bytes,
     refuse_utf16,
 )
+from multimodal_eval.data.readers.coco_and_vqa import has_questions, read_vqa
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
-from multimodal_eval.data.readers.parquet_pages import check_nesting, plan_reading
-from multimodal_eval.data.readers.parquet_rows import parquet_errors, python_rows
+from multimodal_eval.data.readers.parquet_file import check_nesting, parquet_errors, plan_reading, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
-from multimodal_eval.data.readers.vqa_files import has_questions, read_vqa
 
 Reader = Callable[[Path, Problems], Iterator[Record]]
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -15,7 +15,14 @@ from multimodal_eval.core.sample import PREDICTED_FIELDS, Sample
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
-from multimodal_eval.data.readers.coco_pair import CocoPair, regular_pair
+from multimodal_eval.data.readers.coco_and_vqa import (
+    CocoPair,
+    questions_beside,
+    read_vqa,
+    regular_pair,
+    result_columns,
+    with_questions,
+)
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
 from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set, further_files
 from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
@@ -26,7 +33,6 @@ from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
 from multimodal_eval.data.readers.summary import Summary, note_unused
-from multimodal_eval.data.readers.vqa_files import questions_beside, read_vqa, result_columns, with_questions
 
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.columns import Piece

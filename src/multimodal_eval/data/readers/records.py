@@ -28,6 +28,7 @@ from multimodal_eval.data.readers.field_checks import (
     checked_logprobs,
     checked_mapping,
     checked_media,
+    checked_messages,
     checked_name,
     checked_perplexity,
     checked_reference,
@@ -39,7 +40,6 @@ from multimodal_eval.data.readers.field_checks import (
     json_cell,
     written_choices,
 )
-from multimodal_eval.data.readers.message_checks import checked_messages
 from multimodal_eval.data.readers.problems import Columns, Problems
 
 # field -> its columns: several only for `references`, none if the column with that name is not the field

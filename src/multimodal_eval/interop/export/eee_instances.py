@@ -13,7 +13,6 @@ import msgspec
 from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
 from multimodal_eval.core.records import Figure
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.logs.eee_columns import change_of, columns_of
 from multimodal_eval.data.logs.eee_records import (
     OURS,
     SAMPLE,
@@ -28,6 +27,7 @@ from multimodal_eval.data.logs.eee_records import (
     Turn,
     UnscoredSample,
 )
+from multimodal_eval.data.logs.eee_samples import change_of, columns_of
 from multimodal_eval.data.readers.problems import Columns
 from multimodal_eval.data.runs.run import Run
 

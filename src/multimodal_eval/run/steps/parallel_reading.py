@@ -15,10 +15,10 @@ from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.ids import JoinNotes
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.ranges import RangeReader
 from multimodal_eval.data.readers.records import CheckerNotes, RecordChecker
 from multimodal_eval.data.readers.splits import (
     Range,
+    RangeReader,
     Task,
     grouped,
     is_divisible,

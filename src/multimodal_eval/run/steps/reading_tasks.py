@@ -34,7 +34,7 @@ from multimodal_eval.data.readers.ids import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.ranges import RangeReader, TooLongError, id_hashes
 from multimodal_eval.data.readers.records import CheckerNotes, Fields
-from multimodal_eval.data.readers.splits import MiscountedError, Range, Task, counted
+from multimodal_eval.data.readers.splits import MiscountedError, Range, Task, counted, RangeReader, id_hashes
 from multimodal_eval.data.runs.arrays import python_strings, strings
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import (

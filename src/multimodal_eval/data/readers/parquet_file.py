@@ -1,11 +1,4 @@
-"""What a Parquet file would take in memory, from the headers of its pages, before a page is decompressed.
-
-The sizes in the footer may be wrong, but a page is decompressed into the size that its own header states. A page of
-a dictionary is decompressed here, because a single long value in it may be repeated in every row.
-
-Reference:
-    The Apache Parquet format: FileMetaData and PageHeader in parquet.thrift.
-"""
+"""Parquet files: what they would take in memory, before a page is decompressed, and their rows as Python values."""
 
 from __future__ import annotations
 
@@ -14,16 +7,179 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from struct import Struct
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
+from multimodal_eval.core.errors import Problem, shorten
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.limits import MB
-from multimodal_eval.data.readers.thrift import BrokenThriftError, Fields, Thrift, integer, structure, structures
+from multimodal_eval.data.readers.problems import Columns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["ReadPlan", "check_nesting", "check_weight", "plan_reading"]
+__all__ = [
+    "BrokenThriftError",
+    "Fields",
+    "ReadPlan",
+    "Thrift",
+    "check_nesting",
+    "check_weight",
+    "integer",
+    "parquet_errors",
+    "plan_reading",
+    "python_rows",
+    "structure",
+    "structures",
+]
+
+
+# Thrift's compact protocol, in which Parquet writes its footer and its page headers.
+#
+# pyarrow ends the process on some invalid metadata of a column, so that they must be read without it.
+
+Fields: TypeAlias = "dict[int, int | bytes | Fields | list[Fields]]"
+
+_DEEPEST = 16
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCTURE, _UUID = 1, 2, 3, 7, 8, 9, 10, 11, 12, 13
+_INTEGERS = (4, 5, 6)
+_SIZES = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
+_MOST_BITS = 63
+_LONGEST = 1000  # bytes
+
+
+class BrokenThriftError(ValueError):
+    """The bytes are not in this protocol."""
+
+
+class Thrift:
+    """Reads a structure. Integers, short texts, structures and lists of structures are kept; the rest is skipped."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.position = data, 0
+
+    def _byte(self) -> int:
+        if self.position >= len(self._data):
+            raise BrokenThriftError("the end is missing")
+        self.position += 1
+        return self._data[self.position - 1]
+
+    def _skip(self, size: int) -> None:
+        self.position += size
+        if self.position > len(self._data):
+            raise BrokenThriftError("the end is missing")
+
+    def _unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > _MOST_BITS:
+                raise BrokenThriftError("a number is too long")
+
+    def _integer(self) -> int:
+        value = self._unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def structure(self, depth: int = 0) -> Fields:
+        """The fields by number."""
+        if depth > _DEEPEST:
+            raise BrokenThriftError("structures are nested too deeply")
+        fields: Fields = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            value = self._value(head & 15, depth)
+            if value is not None:
+                fields[number] = value
+        return fields
+
+    def _text(self) -> bytes | None:
+        size, start = self._unsigned(), self.position
+        self._skip(size)
+        return self._data[start : self.position] if size <= _LONGEST else None
+
+    def _value(self, kind: int, depth: int) -> int | bytes | Fields | list[Fields] | None:
+        if kind in (_TRUE, _FALSE):
+            return int(kind == _TRUE)
+        if kind in _INTEGERS:
+            return self._integer()
+        if kind == _STRUCTURE:
+            return self.structure(depth + 1)
+        if kind in (_LIST, _SET):
+            return self._list(depth)
+        if kind == _BINARY:
+            return self._text()
+        if kind == _MAP:
+            self._skip_map(depth)
+        elif kind in _SIZES:
+            self._skip(_SIZES[kind])
+        else:
+            raise BrokenThriftError(f"a value has the unknown type {kind}")
+        return None
+
+    def _skip_map(self, depth: int) -> None:
+        count = self._unsigned()
+        kinds = self._byte() if count else 0
+        for _ in range(count):
+            for kind in (kinds >> 4, kinds & 15):
+                if kind in (_TRUE, _FALSE):
+                    self._skip(1)
+                else:
+                    self._value(kind, depth + 1)
+
+    def _list(self, depth: int) -> list[Fields] | None:
+        if depth > _DEEPEST:
+            raise BrokenThriftError("lists are nested too deeply")
+        head = self._byte()
+        kind, count = head & 15, head >> 4
+        if count == 15:
+            count = self._unsigned()
+        if kind in (_TRUE, _FALSE):
+            self._skip(count)
+            return None
+        items: list[Fields] = []
+        for _ in range(count):  # each takes a byte or more
+            item = self._value(kind, depth + 1)
+            if isinstance(item, dict):
+                items.append(item)
+        return items if kind == _STRUCTURE else None
+
+
+def integer(fields: Fields, number: int, default: int | None = None) -> int:
+    """An integer field that is not negative."""
+    value = fields.get(number, default)
+    if not isinstance(value, int) or value < 0:
+        raise BrokenThriftError(f"the field {number} must be a number")
+    return value
+
+
+def structure(fields: Fields, number: int) -> Fields:
+    """A field that is a structure."""
+    value = fields.get(number)
+    if not isinstance(value, dict):
+        raise BrokenThriftError(f"the field {number} must be a structure")
+    return value
+
+
+def structures(fields: Fields, number: int) -> list[Fields]:
+    """A field that is a list of structures."""
+    value = fields.get(number)
+    if not isinstance(value, list):
+        raise BrokenThriftError(f"the field {number} must be a list")
+    return value
+
+
+# What a Parquet file would take in memory, from the headers of its pages, before a page is decompressed.
+#
+# The sizes in the footer may be wrong, but a page is decompressed into the size that its own header states. A page of
+# a dictionary is decompressed here, because a single long value in it may be repeated in every row.
+#
+# Reference:
+#     The Apache Parquet format: FileMetaData and PageHeader in parquet.thrift.
 
 _KINDS = _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _BY_DICTIONARY = (2, 8)  # encodings whose values are in the dictionary
@@ -278,3 +434,73 @@ class _GroupSizes:
                 limits.refuse_record(self._file, None, memory, name)
             self.weight += max(sizes.decompressed, sizes.decoded) + _VALUE * sizes.values
             self.per_row += sizes.per_row
+
+
+# Rows of Parquet as Python values, with the errors that a damaged file causes.
+
+_ROWS_TOGETHER = 64  # rows that are converted at once
+
+
+def parquet_errors() -> tuple[type[Exception], ...]:
+    """What pyarrow raises if a file cannot be read."""
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+
+
+def python_rows(batch: pa.RecordBatch, file: str, first_row: int, budget: limits.Budget) -> Iterator[Columns | Problem]:
+    """The rows as Python values, a few at a time; a problem for each row that cannot be converted.
+
+    A row that would take too much memory is refused.
+    """
+    for start in range(0, len(batch), _ROWS_TOGETHER):
+        together = batch.slice(start, _ROWS_TOGETHER)
+        budget.spend(sum(map(_leaves, together.columns)), len(together))
+        if _memory(together) <= limits.current().record_bytes:
+            try:
+                rows = together.to_pylist()
+            except parquet_errors():
+                rows = None
+            if rows is not None:
+                yield from rows
+                continue
+        for place in range(len(together)):
+            yield _one_row(together.slice(place, 1), file, first_row + start + place)
+
+
+def _one_row(row: pa.RecordBatch, file: str, number: int) -> Columns | Problem:
+    memory = _memory(row)
+    if memory > limits.current().record_bytes:
+        limits.refuse_record(file, number, memory)
+    columns: Columns = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            columns[name] = column[0].as_py()
+        except UnicodeDecodeError as fault:
+            message = f"the column {shorten(name)} has text that is not valid UTF-8, at byte {fault.start} of the text"
+            return Problem(code="ENCODING", message=message, file=file, line=number, field=name)
+        except parquet_errors() as fault:
+            message = f"the column {shorten(name)} has a value that cannot be read: {fault}"
+            return Problem(code="TYPE", message=message, file=file, line=number, field=name)
+    return columns
+
+
+def _memory(batch: pa.RecordBatch) -> int:
+    """About how many bytes the rows take as Python objects."""
+    return 2 * int(batch.nbytes) + sum(_VALUE * _leaves(column) for column in batch.columns)
+
+
+def _leaves(array: Any) -> int:
+    """The number of values at the lowest level."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return sum(map(_leaves, array.flatten()))
+    if pa.types.is_map(kind):
+        keys, items = array.keys, array.items
+        first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+        return _leaves(keys.slice(first, last - first)) + _leaves(items.slice(first, last - first))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return len(array) + _leaves(array.flatten())
+    return len(array)
