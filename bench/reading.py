@@ -31,8 +31,7 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.data.runs.part_writer import PartWriter
-from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import PartWriter, RunFolder
 
 PART = 10_000
 Times = tuple[float, float]  # wall time and processor time

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval import evaluate
-from multimodal_eval.data.runs import own_runs
-from multimodal_eval.data.runs.grants import granted
-from multimodal_eval.data.runs.own_runs import is_own
+from multimodal_eval.data.runs import grants
+from multimodal_eval.data.runs.grants import granted, is_own
 from multimodal_eval.data.runs.run import Run
 from tests.hostile.foreign import edited, received
 from tests.run.caption_samples import samples
@@ -18,7 +17,7 @@ from tests.run.caption_samples import samples
 
 def test_a_moved_copied_or_edited_run_is_not_the_users(tmp_path, monkeypatch):
     made = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    monkeypatch.setattr(own_runs, "_made_here", set())  # as in another process
+    monkeypatch.setattr(grants, "_made_here", set())  # as in another process
 
     def is_users(folder: Path) -> bool:
         run = Run(folder)
@@ -38,8 +37,8 @@ def test_a_moved_copied_or_edited_run_is_not_the_users(tmp_path, monkeypatch):
 
 def test_a_list_that_others_can_write_is_not_trusted(tmp_path, monkeypatch):
     run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    monkeypatch.setattr(own_runs, "_made_here", set())
-    (entry,) = own_runs.state_folder().rglob("*.json")
+    monkeypatch.setattr(grants, "_made_here", set())
+    (entry,) = grants.state_folder().rglob("*.json")
     entry.chmod(0o666)
     assert not is_own(run.folder, run.info)
     entry.chmod(0o600)
@@ -55,7 +54,7 @@ def test_the_list_is_private_whatever_the_umask_is(tmp_path, monkeypatch, mask):
         run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
     finally:
         os.umask(before)
-    monkeypatch.setattr(own_runs, "_made_here", set())
+    monkeypatch.setattr(grants, "_made_here", set())
     assert is_own(run.folder, run.info)
     assert not any(
         path.stat().st_mode & 0o077 for path in [tmp_path / "new/state", *(tmp_path / "new/state").rglob("*")]
@@ -63,13 +62,13 @@ def test_the_list_is_private_whatever_the_umask_is(tmp_path, monkeypatch, mask):
 
 
 def test_the_list_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(own_runs, "PER_SHARD", 3)
+    monkeypatch.setattr(grants, "PER_SHARD", 3)
     run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    (entry,) = own_runs.state_folder().rglob("*.json")
+    (entry,) = grants.state_folder().rglob("*.json")
     for number in range(9):
         (entry.parent / f"old-{number}.json").write_text("{}")
         os.utime(entry.parent / f"old-{number}.json", (number, number))
-    own_runs.remember(run.folder, run.info)
+    grants.remember(run.folder, run.info)
     assert sorted(file.name for file in entry.parent.iterdir()) == sorted([entry.name, "old-7.json", "old-8.json"])
 
 

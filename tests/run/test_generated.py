@@ -8,7 +8,7 @@ import pytest
 
 from multimodal_eval import GeneratedRun, evaluate, generate, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError
-from multimodal_eval.data.runs.own_runs import is_own
+from multimodal_eval.data.runs.grants import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.protocol import Answer, Request
@@ -183,7 +183,7 @@ def test_a_run_stays_one_of_the_user(tmp_path, monkeypatch):
         evaluate(DOWN, model=CountingModel(), output=tmp_path / "second", metrics=["exact_match"], generation=ONE)
     with pytest.raises(Exception, match="the key is not valid"):
         resume(tmp_path / "second", model=CountingModel(), generation={"timeout": 5})
-    monkeypatch.setattr("multimodal_eval.data.runs.own_runs._made_here", set())  # as in another process
+    monkeypatch.setattr("multimodal_eval.data.runs.grants._made_here", set())  # as in another process
     for name in ("run", "second"):
         folder = RunFolder(tmp_path / name)
         assert is_own(folder, folder.read_info())

@@ -10,7 +10,7 @@ import pytest
 
 from multimodal_eval import evaluate, resume
 from multimodal_eval.core.errors import InputError, RunFolderError
-from multimodal_eval.data.runs import own_runs
+from multimodal_eval.data.runs import grants
 from multimodal_eval.data.runs.grants import refuse_requests
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import Answer, EndpointError
@@ -93,6 +93,6 @@ def test_a_run_that_continues_with_other_settings_is_still_the_users(tmp_path, m
     model.is_there = False
     with pytest.raises(EndpointError):
         resume(tmp_path / "run", model=model, generation={"concurrency": 3})
-    monkeypatch.setattr(own_runs, "_made_here", set())  # another process
+    monkeypatch.setattr(grants, "_made_here", set())  # another process
     model.is_there = True
     assert resume(tmp_path / "run", model=model).info.config.generation.concurrency == 3

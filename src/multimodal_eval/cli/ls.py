@@ -159,7 +159,7 @@ def runs(folder: Any) -> None:
     from rich.table import Table
 
     from multimodal_eval.cli.show import as_text, console, fitting
-    from multimodal_eval.data.runs.folders import run_folders
+    from multimodal_eval.data.runs.run_folder import run_folders
 
     heads = ("run", "task", "state", "samples", "headline")
     rows: list[tuple[str, ...]] = []

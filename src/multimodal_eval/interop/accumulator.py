@@ -18,7 +18,7 @@ from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import ConfigError, InputError, NothingNamedError, Problem, did_you_mean, shorten
 from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.data.runs.run_text import figures_of
+from multimodal_eval.data.runs.run import figures_of
 from multimodal_eval.interop.list_scores import records_of
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import evaluate

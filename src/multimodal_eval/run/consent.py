@@ -20,7 +20,7 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import JsonObject, RunInfo
 from multimodal_eval.core.registry import PLUGIN, content_of_plugin, is_loaded
-from multimodal_eval.data.runs.own_runs import is_own
+from multimodal_eval.data.runs.grants import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 

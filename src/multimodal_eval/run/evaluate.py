@@ -15,8 +15,14 @@ from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_asking, refuse_judging, refuse_requests
-from multimodal_eval.data.runs.own_runs import rewrite
+from multimodal_eval.data.runs.grants import (
+    foreign_judges,
+    granted,
+    refuse_asking,
+    refuse_judging,
+    refuse_requests,
+    rewrite,
+)
 from multimodal_eval.data.runs.progress_file import is_recorded, remove_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder

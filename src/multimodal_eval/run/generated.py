@@ -18,8 +18,7 @@ from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.grants import foreign_judges
-from multimodal_eval.data.runs.own_runs import rewrite
+from multimodal_eval.data.runs.grants import foreign_judges, rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location

@@ -15,8 +15,7 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.labels.human import STORED, HumanLabel, store_labels, stored_labels
-from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests
-from multimodal_eval.data.runs.own_runs import remember
+from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests, remember
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location

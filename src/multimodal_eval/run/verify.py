@@ -17,8 +17,8 @@ from multimodal_eval.core.metric import Bounds, Metric, part_bounds
 from multimodal_eval.core.records import CHECKED_FORMAT, Entry, Figure, RunInfo
 from multimodal_eval.data.runs.checksums import RESULTS
 from multimodal_eval.data.runs.damage import Fault, faults
-from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_content import Kind, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.steps.aggregate import recomputed

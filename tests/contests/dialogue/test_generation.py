@@ -21,7 +21,7 @@ from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.errors import ConfigError, InputError, OpenSamplesError, RetryableError, RunFolderError
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.data.runs.own_runs import is_own
+from multimodal_eval.data.runs.grants import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import EndpointError, Media, Text
 from tests.contests.dialogue.contest import write_json

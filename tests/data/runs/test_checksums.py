@@ -17,7 +17,7 @@ from multimodal_eval.core.errors import DamagedFileError
 from multimodal_eval.core.records import to_json
 from multimodal_eval.data.runs import checksums, storage
 from multimodal_eval.data.runs.checksums import is_intact, sealed
-from multimodal_eval.data.runs.pieces import packed, piece_of, with_checksum, without_checksum
+from multimodal_eval.data.runs.run_content import packed, piece_of, with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.run_info import run_info
 

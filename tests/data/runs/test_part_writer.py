@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs.part_writer import PartWriter
+from multimodal_eval.data.runs.run_folder import PartWriter
 from multimodal_eval.data.runs.sample_table import to_table
 
 

@@ -13,9 +13,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from multimodal_eval.core.errors import MissingFileError, RunFolderError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs.folders import run_folders
-from multimodal_eval.data.runs.part_files import read_table, to_parquet
-from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.run_content import read_table, to_parquet
+from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.data.runs.sample_table import to_table
 from multimodal_eval.data.runs.storage import below, storage_at
 from tests.run_info import run_info

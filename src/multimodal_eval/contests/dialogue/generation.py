@@ -35,7 +35,7 @@ from multimodal_eval.data.readers.parts import Part as SamplesPart
 from multimodal_eval.data.readers.parts import SamplePart
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.data.runs.own_runs import rewrite
+from multimodal_eval.data.runs.grants import rewrite
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import write_atomically
 from multimodal_eval.evaluation.metrics.perplexity import perplexity

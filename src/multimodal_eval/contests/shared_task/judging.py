@@ -21,8 +21,7 @@ from multimodal_eval.core.records import COMPOSITE, Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_text import figure_named
+from multimodal_eval.data.runs.run import Run, figure_named
 from multimodal_eval.run.plan import make_plan
 
 # The reference file of a shared task: its rules in the first line, and one sample per further line.

@@ -26,8 +26,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_text import figures_of
+from multimodal_eval.data.runs.run import Run, figures_of
 from multimodal_eval.media.content import media_bytes
 from multimodal_eval.media.policy import MediaPolicy, policy_of
 from multimodal_eval.run.config import overlaid

@@ -97,7 +97,7 @@ class Piece:
         return columns
 
     def _accepted(self) -> dict[str, pa.Array]:
-        from multimodal_eval.data.runs.arrays import text_array, text_lists
+        from multimodal_eval.data.runs.sample_table import text_array, text_lists
 
         rows = len(self.scanned.lines)
         columns = {FIELDS[field]: text_array(rows, *buffers) for field, buffers in self.scanned.texts.items()}

@@ -57,7 +57,7 @@ class ColumnsOfRecords:
 
     @cached_property
     def _arrays(self) -> dict[str, pa.Array]:
-        from multimodal_eval.data.runs.arrays import string_lists, strings
+        from multimodal_eval.data.runs.sample_table import string_lists, strings
 
         arrays = {
             field: string_lists(values) if field == "references" else strings(values)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.core.records import CHECKED_FORMAT, RunInfo
 from multimodal_eval.data.runs.checksums import EXCHANGES, MANIFEST, RESULTS
-from multimodal_eval.data.runs.part_files import Kind, part_name
+from multimodal_eval.data.runs.run_content import Kind, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 __all__ = ["Fault", "UncheckedRunWarning", "faults"]

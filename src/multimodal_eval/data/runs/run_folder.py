@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakMethod
 
@@ -16,16 +19,25 @@ from multimodal_eval.core import records
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.core.judge_records import JudgesReport
+from multimodal_eval.core.machine import cores
 from multimodal_eval.core.record_checks import check_info, check_results
 from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs import checksums, part_files
+from multimodal_eval.data.runs import checksums, run_content
 from multimodal_eval.data.runs.checksums import Checksums, sealed, sha256, sha256_of_file
 from multimodal_eval.data.runs.journal import Journal
-from multimodal_eval.data.runs.part_files import Kind, faults_named, part_name, to_parquet
-from multimodal_eval.data.runs.pieces import packed, piece_of
-from multimodal_eval.data.runs.run_content import REPLACED, SCRATCH, is_content
-from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, storage_at
+from multimodal_eval.data.runs.run_content import (
+    REPLACED,
+    SCRATCH,
+    Kind,
+    faults_named,
+    is_content,
+    packed,
+    part_name,
+    piece_of,
+    to_parquet,
+)
+from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
 from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
 T = TypeVar("T")
@@ -316,7 +328,7 @@ class RunFolder:
         table = self._single.get(kind) if number == 0 else None
         if table is not None:
             return table if columns is None else table.select([name for name in columns if name in table.column_names])
-        return self._read(part_name(kind, number), lambda source: part_files.read_table(source, columns))
+        return self._read(part_name(kind, number), lambda source: run_content.read_table(source, columns))
 
     def has_part(self, kind: Kind, number: int) -> bool:
         """Whether a part exists."""
@@ -326,15 +338,15 @@ class RunFolder:
         """The columns of a part, as an Arrow schema."""
         if number == 0 and (table := self._single.get(kind)) is not None:
             return table.schema
-        return self._read(part_name(kind, number), part_files.read_schema)
+        return self._read(part_name(kind, number), run_content.read_schema)
 
     def has_values(self, kind: Kind, number: int, columns: Collection[str]) -> bool:
         """Whether a part has a value in one of these columns, from the statistics in its footer."""
         if number == 0 and (table := self._single.get(kind)) is not None:
             return any(table.column(name).null_count < len(table) for name in columns if name in table.column_names)
-        return self._read(part_name(kind, number), lambda source: part_files.has_values(source, columns))
+        return self._read(part_name(kind, number), lambda source: run_content.has_values(source, columns))
 
-    def _read(self, name: str, read: Callable[[part_files.Source], T]) -> T:
+    def _read(self, name: str, read: Callable[[run_content.Source], T]) -> T:
         """Read a file that agrees with its checksum."""
         with self.checksums.opened(name) as source, faults_named(partial(self.checksums.damaged, name)):
             return read(source)
@@ -416,3 +428,58 @@ class RunFolder:
 def state_name(metric: str) -> str:
     """The file of a metric's state in a run folder."""
     return f"state/{metric}.bin"
+
+
+# Write the parts of a run in threads, while the next ones are read.
+
+_MOST_THREADS = 4
+
+
+class PartWriter:
+    """Writes parts of samples, a few at a time. All are written when the `with` statement ends."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._threads = min(cores(), _MOST_THREADS) if isinstance(folder.location, Path) else 1
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: deque[Future[None]] = deque()
+
+    def write(self, number: int, table: Any) -> None:
+        """Write a part. An error may be raised by a later call."""
+        if self._threads == 1 or self._folder.defers:
+            self._folder.write_part("samples", number, table)
+            return
+        self._pool = self._pool or ThreadPoolExecutor(self._threads)
+        if len(self._pending) == self._threads:
+            self._pending.popleft().result()
+        self._pending.append(self._pool.submit(self._folder.write_part, "samples", number, table))
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+        if error is None:
+            for written in self._pending:
+                written.result()
+
+
+# Find the run folders in a folder.
+
+
+def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
+    """The run folders in a folder, by name, including those one level deeper (one run per task)."""
+    base = storage_at(parent)
+    for name in base.names():
+        folder = RunFolder(below(base.location, name))  # which may be a link: its target is a folder of its own
+        names = folder.storage.names()
+        if "run.json" in names:
+            yield name, folder
+            continue
+        for inner in names:
+            run = RunFolder(below(folder.location, inner))
+            if "run.json" in run.storage.names():
+                yield f"{name}/{inner}", run

@@ -20,8 +20,8 @@ from multimodal_eval.core.errors import described
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.core.scores import OK, STATUSES, Scores
-from multimodal_eval.data.runs.arrays import categories, few_strings, float_rows, floats, strings
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.sample_table import categories, few_strings, float_rows, floats, strings
 
 _STATS = pa.list_(pa.float64())
 _ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=str)

@@ -16,7 +16,7 @@ from multimodal_eval.core.config import Price
 from multimodal_eval.core.errors import MissingFileError
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.journal import Journal
-from multimodal_eval.data.runs.part_files import Kind
+from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.generate.prices import cost_of

@@ -40,6 +40,8 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import (
     columns_of,
     columns_of_fields,
+    python_strings,
+    strings,
     table_of_columns,
     to_samples,
     to_table,
