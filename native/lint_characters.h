@@ -14,7 +14,7 @@
 
 namespace mmeval {
 
-// One character, as lint/native.py writes it.
+// One character, as lint/facts.py writes it.
 struct Character {
     enum Flag : std::uint8_t {
         kWord = 1,       // part of a word

@@ -1,4 +1,4 @@
-// Checks of texts for lint. The same results as lint/texts.py, text/words.py and text/languages.py.
+// Checks of texts for lint. The same results as lint/facts.py and text/languages.py.
 #pragma once
 
 #include <array>

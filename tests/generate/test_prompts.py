@@ -20,7 +20,7 @@ from multimodal_eval.generate import built_in_prompts
 from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
 from multimodal_eval.generate.prompts import Earlier, Prompts, with_files
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
-from multimodal_eval.generate.shown import as_json, show
+from multimodal_eval.generate.request_text import as_json, show
 from tests.media.image_files import encoded, gradient
 
 PNG = encoded(gradient(8, 6))

@@ -12,10 +12,9 @@ from click.testing import CliRunner
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import FetchError, ModelError, UnavailableError
 from multimodal_eval.models.source import fetchable, find_model
-from multimodal_eval.resources.fetch import fetch_named
+from multimodal_eval.resources.fetch import fetch_named, verified
 from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model
 from multimodal_eval.resources.store import home
-from multimodal_eval.resources.verification import verified
 from tests.golden.clip.images import TINY_CLIP, golden_image
 from tests.resources.hub_server import COMMIT, hub_server
 

@@ -22,12 +22,11 @@ def fetch(names: tuple[str, ...], verifying: bool) -> None:
 
     Scoring needs no network afterwards. $HF_ENDPOINT sets another address for the hub.
     """
-    from multimodal_eval.resources.fetch import expanded
-    from multimodal_eval.resources.ruwordnet import NAME, find_ruwordnet, instructions
+    from multimodal_eval.resources.fetch import RUWORDNET, expanded, find_ruwordnet, ruwordnet_instructions
 
     if not names and not verifying:
         raise click.UsageError("name what to fetch; `mmeval ls resources` lists it")
-    fetched = [name for name in expanded(names) if name != NAME]
+    fetched = [name for name in expanded(names) if name != RUWORDNET]
     if verifying:
         if fetched or not names:
             _verify(fetched)
@@ -35,8 +34,8 @@ def fetch(names: tuple[str, ...], verifying: bool) -> None:
         for line in fetch_all(fetched):
             click.echo(line)
         _say_what_is_missing(fetched)
-    if NAME in names:
-        click.echo(instructions(), nl=False)
+    if RUWORDNET in names:
+        click.echo(ruwordnet_instructions(), nl=False)
         if find_ruwordnet() is None:
             raise click.exceptions.Exit(1)
 
@@ -53,7 +52,7 @@ def _say_what_is_missing(names: Iterable[str]) -> None:
 
 def _verify(names: list[str]) -> None:
     """Print one line per resource; exit 1 if one must be fetched again."""
-    from multimodal_eval.resources.verification import verified
+    from multimodal_eval.resources.fetch import verified
 
     verdicts = []
     for verdict in verified(names):

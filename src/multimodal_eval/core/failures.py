@@ -6,7 +6,7 @@ newest set.
 
 The patterns are conservative: each matches a text that a harness, a client library or a server writes, and that nobody
 writes as a caption or an answer. Answers that only look like failures are scored, and lint reports them
-(`lint.answers`). All patterns match in linear time.
+(`lint.failed_answers`). All patterns match in linear time.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ _PRECHECKED = 6  # words: searching for every word would take quadratic time
 class Flag:
     """Properties of a sample's texts, as bits. Plain numbers, since an enum costs more than the checks.
 
-    `lint.answers.Doubt` has further ones.
+    `lint.failed_answers.Doubt` has further ones.
     """
 
     ANSWERED = 1  # an answer that is neither null nor an error message

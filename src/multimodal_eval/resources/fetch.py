@@ -19,12 +19,13 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import file_digest
 from html.parser import HTMLParser
 from http.client import HTTPException
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO
+from typing import IO, Literal
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from multimodal_eval.core.errors import FetchError, UnknownNameError
@@ -40,9 +41,20 @@ from multimodal_eval.resources.catalogue import (
     Resource,
     Url,
 )
-from multimodal_eval.resources.hub import MANIFEST, HubModel, fetch_from_hub, find_snapshot, hub_model, recorded_files
+from multimodal_eval.resources.hub import (
+    MANIFEST,
+    HubModel,
+    fetch_from_hub,
+    fetched_snapshots,
+    find_snapshot,
+    hub_model,
+    recorded_files,
+)
 from multimodal_eval.resources.store import check_file, folder_of, is_here, is_intact, move_into_place
 from multimodal_eval.resources.web import TIMEOUT, Progress, copy_checked, hub_address, reading
+
+__all__ = ["State", "Verdict", "verified"]
+
 
 # Source archives of packages, found as pip finds them: in the folders and indexes of pip's configuration.
 #
@@ -336,3 +348,114 @@ _FETCHERS: dict[type, Callable[[Resource, Path, Progress], None]] = {
     Url: _from_web,
     LocalFolder: _from_folder,
 }
+
+
+# Whether fetched resources and models are as they were fetched. Every file is read; nothing is downloaded.
+
+State = Literal["intact", "damaged", "incomplete", "not fetched", "not fetched by mmeval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state of a resource or model, and the argument of `mmeval fetch` that gets it again."""
+
+    name: str
+    state: State
+    folder: Path | None = None
+    reason: str = ""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether nothing needs to be fetched."""
+        return self.state in ("intact", "not fetched by mmeval")
+
+
+def verified(names: Iterable[str] = ()) -> Iterator[Verdict]:
+    """The state of the named resources and models; without names, of everything that was fetched."""
+    chosen = list(names)
+    if chosen:
+        yield from map(_named, chosen)
+        return
+    for resource in CATALOGUE.values():
+        if not isinstance(resource.source, Packaged) and folder_of(resource).is_dir():
+            yield _of_resource(resource)
+    for model, folder in fetched_snapshots():
+        yield _of_snapshot(str(model), folder)
+
+
+def _named(name: str) -> Verdict:
+    if name in CATALOGUE:
+        return _of_resource(CATALOGUE[name])
+    model = hub_model(name)
+    if model is None:
+        raise UnknownNameError("resource", name, [*CATALOGUE, *GROUPS])
+    snapshot = find_snapshot(model)
+    return Verdict(str(model), "not fetched") if snapshot is None else _of_snapshot(str(model), snapshot.folder)
+
+
+def _of_resource(resource: Resource) -> Verdict:
+    folder = folder_of(resource)
+    if not folder.is_dir():
+        return Verdict(resource.name, "not fetched")
+    derived = [file for file in resource.derived if (folder / file.name).exists()]
+    return _of_files(resource.name, folder, [*resource.files, *derived])
+
+
+def _of_snapshot(name: str, folder: Path) -> Verdict:
+    if not (folder / MANIFEST).is_file():
+        return Verdict(name, "not fetched by mmeval", folder, "there are no checksums to compare with")
+    try:
+        return _of_files(name, folder, recorded_files(folder))
+    except FetchError as fault:
+        return Verdict(name, "damaged", folder, str(fault))
+
+
+def _of_files(name: str, folder: Path, files: Iterable[File]) -> Verdict:
+    for file in files:
+        path = folder / file.name
+        if not path.is_file():
+            return Verdict(name, "incomplete", folder, f"{file.name} is missing")
+        size = path.stat().st_size
+        if size != file.size:
+            return Verdict(name, "incomplete", folder, f"{file.name} has {size:,} bytes instead of {file.size:,}")
+        with path.open("rb") as stream:
+            if file_digest(stream, "sha256").hexdigest() != file.sha256:
+                return Verdict(name, "damaged", folder, f"the checksum of {file.name} differs")
+    return Verdict(name, "intact", folder)
+
+
+# RuWordNet, a thesaurus that users obtain themselves: instructions, and the location of its file.
+
+RUWORDNET = "ruwordnet"
+_FILE = Path("ruwordnet") / "static" / "ruwordnet.db"  # where `ruwordnet download` puts it, below site-packages
+
+
+def find_ruwordnet() -> Path | None:
+    """The database that the installed package `ruwordnet` has downloaded; None if there is none."""
+    return next((Path(entry) / _FILE for entry in sys.path if (Path(entry) / _FILE).is_file()), None)
+
+
+def ruwordnet_instructions() -> str:
+    """How to obtain RuWordNet and how to use it."""
+    database = find_ruwordnet()
+    use = f"""\
+    mmeval fetch opencorpora-ru        (word forms; part of `mmeval fetch ru`)
+    mmeval dialogue … --synonyms ru=ruwordnet:{database or "PATH/ruwordnet.db"}
+    mmeval score … --option meteor.synonyms=ruwordnet:{database or "PATH/ruwordnet.db"}
+"""
+    if database is not None:
+        return f"RuWordNet is at {database}\nUse it with:\n{use}"
+    return f"""\
+RuWordNet, the thesaurus of the dialogue contest, has terms of use of its own
+and cannot be fetched here.
+1. Read the terms: https://ruwordnet.ru
+2. Get the database, an SQLite file of about 80 MB:
+    pip install ruwordnet
+    ruwordnet download
+   It is then ruwordnet/static/ruwordnet.db in the location that
+   `pip show ruwordnet` prints. You may move it anywhere.
+3. Use it:
+{use}
+Without RuWordNet, synonyms come from the Russian Wiktionary: mmeval fetch ru
+Scores with different sources cannot be compared; signatures name the source.
+"""

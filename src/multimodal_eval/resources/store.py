@@ -96,7 +96,7 @@ def check_file(resource: Resource, file: File, path: Path) -> None:
 # SHA-256 of large files, computed once.
 #
 # `$MMEVAL_HOME/digests.json` keeps them together with the size, the times of change and the inode of the file; a file
-# that differs in one of these is read again. `verification` reads every file in any case.
+# that differs in one of these is read again. `fetch.verified` reads every file in any case.
 
 _RECENT = 2 * 10**9  # nanoseconds: a second change within one tick of the clock would leave the times as they are
 

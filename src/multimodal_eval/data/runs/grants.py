@@ -1,7 +1,7 @@
 """What a command may read for a run folder that it opens.
 
 A run.json names paths: the folder of the images, models, the input. These are requests. They are granted if the run is
-one of the user's own (`own_runs`); for any other run, files are read only in the run folder and below the folders that
+one of the user's own (`is_own`); for any other run, files are read only in the run folder and below the folders that
 the command names with --media-root.
 """
 

@@ -9,8 +9,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.judge_config import COMPARING, JudgeConfig, JudgeForm
 from multimodal_eval.judges.form import Form
 from multimodal_eval.judges.forms.comparisons import Listwise, Pairwise
-from multimodal_eval.judges.forms.extract import Extract
-from multimodal_eval.judges.forms.one_answer import Binary, Clair, Rubric, Scale
+from multimodal_eval.judges.forms.one_answer import Binary, Clair, Extract, Rubric, Scale
 
 __all__ = ["FORMS", "check_judge", "form_of"]
 

@@ -1,6 +1,6 @@
 """Any causal language model of transformers in torch, on CPU or CUDA. Needs the extra `[torch]`.
 
-A plain llama is run by `llama_torch.py`, without padding. For other models windows are sorted by length and padded at
+A plain llama is run without padding. For other models windows are sorted by length and padded at
 the end, where a causal model does not look back from, so no mask is needed. The head, whose output has one number per
 entry of the vocabulary, runs on scored tokens only, some at a time. Results are fetched from the GPU at the end.
 """

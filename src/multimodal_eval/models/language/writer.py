@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.floating]
+    Logits = NDArray[np.floating]
     Floats = NDArray[np.float32]
     Integers = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ class Sampling:
         return np.random.default_rng(self.seed)
 
 
-def next_token(logits: Floats, sampling: Sampling, random: np.random.Generator) -> int:
+def next_token(logits: Logits, sampling: Sampling, random: np.random.Generator) -> int:
     """The next token.
 
     The distribution is softmax(logits / temperature), restricted to the smallest set of most likely tokens whose
@@ -83,7 +83,7 @@ def _drawn(sums: NDArray[np.float64], draw: float) -> int:
     return min(int(np.searchsorted(sums, draw * sums[-1], side="right")), len(sums) - 1)
 
 
-def log_probability(logits: Floats, token: int) -> float:
+def log_probability(logits: Logits, token: int) -> float:
     """The natural logarithm of the token's probability under softmax(logits), whatever the temperature is."""
     import numpy as np
 

@@ -1,6 +1,6 @@
 """Any sentence-transformers model in torch, on CPU or CUDA. Needs the extra `[torch]`.
 
-A BERT with mean pooling is run by `bert_torch.py` instead, which is faster.
+A BERT with mean pooling is run by `TorchBert` instead, which is faster.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ transformers reads, and more than sentence-transformers does: 512 tokens instead
 | `BertTokens`      | word pieces, [CLS] and [SEP] | any; the graph ends after the layer    |
 | `NavecTokens`     | the words that navec knows   | only the word vectors, without context |
 
-`tokens_torch.py` has those that run in torch.
+`on_torch.py` has those that run in torch.
 """
 
 from __future__ import annotations

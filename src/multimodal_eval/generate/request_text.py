@@ -15,6 +15,7 @@ from multimodal_eval.media.policy import MediaPolicy
 
 __all__ = ["as_json", "show", "size"]
 
+
 _WIDTH = 78
 _INDENT = "  "
 _FORMATS = {"audio/wav": "WAV", "audio/mpeg": "MP3"}
