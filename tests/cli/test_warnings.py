@@ -7,8 +7,6 @@ import warnings
 import pytest
 
 from multimodal_eval.cli.messages import show_warnings_plainly
-from multimodal_eval.generate.providers.wishes import RefusedWishWarning
-from multimodal_eval.cli.warnings import show_warnings_plainly
 from multimodal_eval.generate.providers.endpoint_model import RefusedWishWarning
 
 

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.data.readers import blocks, ranges, splits
-from multimodal_eval.core.progress import silent
+from multimodal_eval.data.readers import blocks, splits
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid

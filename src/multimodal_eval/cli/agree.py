@@ -14,10 +14,10 @@ from multimodal_eval.core.levels import LEVELS
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from multimodal_eval.data.readers.layouts import Layout
+
+    from multimodal_eval.data.labels.annotations import Layout
     from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
     from multimodal_eval.stats.resampling import Agreement
-    from multimodal_eval.data.labels.annotations import Layout
 
 _WAYS = (
     "name the label columns in one of three ways: --annotators 'annotator*' (one column per annotator), "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from multimodal_eval.contests.dialogue.contest import PreparedReplies
-    from multimodal_eval.contests.dialogue.replies import GeneratedDialogues
+    from multimodal_eval.contests.dialogue.generation import GeneratedDialogues
     from multimodal_eval.contests.dialogue.report import DialogueReport, ReplyReport
     from multimodal_eval.data.runs.run import Run
 
@@ -308,7 +308,7 @@ def ppl(questions: Path, answers: Path, output: Path, model: str, **params: Any)
     OUTPUT: {dialogue: [answer, …]}, one per turn. Each answer is conditioned on the whole conversation before it.
     """
     from multimodal_eval.cli.fetch import fetch_all
-    from multimodal_eval.contests.dialogue.files import read_answers, read_questions
+    from multimodal_eval.contests.dialogue.dialogues import read_answers, read_questions
     from multimodal_eval.contests.dialogue.perplexities import perplexities
     from multimodal_eval.core.records import to_json
     from multimodal_eval.data.readers.problems import Problems

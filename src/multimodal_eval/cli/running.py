@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.config import GenerationConfig, RunConfig
     from multimodal_eval.core.records import ImportInfo
     from multimodal_eval.data.readers.inputs import Input
-    from multimodal_eval.generate.estimate import Estimate
+    from multimodal_eval.generate.prices import Estimate
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.generation.step import Generation
     from multimodal_eval.run.plan import Plan
@@ -292,7 +292,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     generation = generation_of(plan)
     assert generation is not None
     if params["show_request"] is not None:
-        from multimodal_eval.generate.shown import as_json, show
+        from multimodal_eval.generate.request_text import as_json, show
 
         request, unknown = request_for(plan, source, generation, params["show_request"])
         click.echo(as_json(request, generation.generator) if params["format_"] == "json" else show(request))
@@ -330,7 +330,7 @@ def show_questions(data: Any, predictions: Any, params: Params) -> None:
 
 
 def _show_questions_about(plan: Plan, source: Input, name: str) -> None:
-    from multimodal_eval.generate.shown import show
+    from multimodal_eval.generate.request_text import show
     from multimodal_eval.run.judging.preview import UNKNOWN_ANSWER, questions_about
 
     is_unknown = plan.config.generation is not None
@@ -349,7 +349,7 @@ def _unavailable(plan: Plan) -> Iterator[str]:
 
 
 def _end() -> tuple[str, str]:
-    from multimodal_eval.generate.estimate import RULE
+    from multimodal_eval.generate.prices import RULE
 
     return f"Estimated by {RULE}.", "Nothing was sent."
 
@@ -380,7 +380,7 @@ def _judged(plan: Plan, source: Input) -> _Judged:
 def _content(config: GenerationConfig, estimate: Estimate) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from multimodal_eval.generate.estimate import RULE
+    from multimodal_eval.generate.prices import RULE
 
     cost = _costs(config, estimate)
     content = {"model": config.model, **asdict(estimate), "rule": RULE}
@@ -410,7 +410,7 @@ def _lines(
     config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = "--prices"
 ) -> Iterator[str]:
     from multimodal_eval.generate.prices import money
-    from multimodal_eval.generate.shown import size
+    from multimodal_eval.generate.request_text import size
 
     yield f"model          {config.model}"
     cached = f", {estimate.cached:,} of them answered from the cache" if estimate.cached else ""

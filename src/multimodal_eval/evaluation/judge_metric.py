@@ -21,9 +21,7 @@ from multimodal_eval.core.score import Mean, Score, unscored
 from multimodal_eval.evaluation.asking import AskingMetric, verdicts_on
 from multimodal_eval.judges.form import Form, KnowsSome, Place, Question, Reading, UnreadableVerdictError, Verdict
 from multimodal_eval.judges.forms.by_name import form_of
-from multimodal_eval.judges.panel import labels_of, combined
-from multimodal_eval.judges.question import Place, Question, Verdict
-from multimodal_eval.judges.forms.comparisons import LENGTH_CONTROLLED
+from multimodal_eval.judges.panel import combined, labels_of
 
 __all__ = ["JudgeMetric"]
 

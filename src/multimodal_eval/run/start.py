@@ -18,7 +18,7 @@ from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunInfo, Source
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.data.readers.inputs import FileInput, Input
-from multimodal_eval.data.runs.own_runs import remember
+from multimodal_eval.data.runs.grants import remember
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.models.runtime import PACKAGES as EXTRA_PACKAGES

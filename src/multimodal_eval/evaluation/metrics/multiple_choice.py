@@ -140,7 +140,7 @@ def _problem(sample: Sample, gold: str, rotations: str, without_choices: str) ->
 
 def _all_rotations(rows: Rows) -> Estimate:
     """The share of questions with all rotations right."""
-    from multimodal_eval.stats.grouped import all_right
+    from multimodal_eval.stats.estimates import all_right
 
     return mean_estimate(rows) if rows.stats is None else all_right(rows.values, rows.stats)
 

@@ -127,7 +127,7 @@ def _f1(rows: Rows) -> Estimate:
 
 def _acc_plus(rows: Rows) -> Estimate:
     """The share of pairs whose questions are all right."""
-    from multimodal_eval.stats.grouped import all_right
+    from multimodal_eval.stats.estimates import all_right
 
     return mean_estimate(rows) if rows.stats is None else all_right(rows.values, rows.stats[:, :_KEY])
 
@@ -136,7 +136,7 @@ def _mme_score(rows: Rows) -> Estimate:
     """The sum over categories of 100 (accuracy + acc_plus). Categories are independent samples."""
     import numpy as np
 
-    from multimodal_eval.stats.grouped import all_right
+    from multimodal_eval.stats.estimates import all_right
 
     values, stats = rows.values, rows.stats
     if stats is None:

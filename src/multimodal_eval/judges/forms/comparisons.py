@@ -12,10 +12,10 @@ from typing import Literal
 
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Score, mean_estimate, mean_of_values
+from multimodal_eval.core.score import Estimate, Mean, Rows, Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.generate.turns import Draft
@@ -42,6 +42,7 @@ class Compared:
     """What the forms share that compare the answer of a sample with others."""
 
     bounds: Bounds = (0.0, 1.0)
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType({})
     part_bounds: Mapping[str, Bounds] = MappingProxyType({})
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -114,10 +115,25 @@ Choice = Literal["1", "2", "tie"]
 _TIE = 0.5
 
 
+_SHARE = Mean(of_values=True, bounds=Compared.bounds)
+
+
+def _length_controlled(rows: Rows) -> Estimate:
+    """What the mean would be if both answers had the same length."""
+    if rows.stats is None:
+        return _SHARE(rows)
+    from multimodal_eval.stats.length_control import length_controlled
+
+    return replace(length_controlled(rows.values, rows.stats[:, 0]), bounds=Compared.bounds)
+
+
 class Pairwise(Compared):
     """A judge that prefers one of two answers, or neither."""
 
     version = "1"
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType(
+        {**dict.fromkeys(("win", "tie", "loss", "flip", "first"), _SHARE), LENGTH_CONTROLLED: _length_controlled}
+    )
 
     def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
         """The instruction, what is shown, and the two answers."""
@@ -183,14 +199,6 @@ class Pairwise(Compared):
             return None
         parts = {"win": 0.0, "tie": 1.0, "loss": 0.0, LENGTH_CONTROLLED: _TIE}
         return Score(_TIE, parts=parts, stats=(0.0,), details={"identical": True})
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean; the length-controlled win rate is what the mean would be if both answers had the same length."""
-        if part == LENGTH_CONTROLLED and rows.stats is not None:
-            from multimodal_eval.stats.length_control import length_controlled
-
-            return replace(length_controlled(rows.values, rows.stats[:, 0]), bounds=self.bounds)
-        return replace(mean_of_values(rows), bounds=self.bounds)
 
     def _answers(self, sample: Sample) -> tuple[str, str]:
         return sample.generated_answer or "", baseline_of(self.config, sample)
@@ -268,10 +276,6 @@ class Listwise(Compared):
             "first": fmean(_at_top(reading, reading["first"]) for reading in readings),
         }
         return Score(fmean(reading["share"] for reading in readings), parts=parts)
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean."""
-        return mean_estimate(rows)
 
     def _answers(self, sample: Sample) -> list[str]:
         return [sample.generated_answer or "", *baselines_of(self.config, sample)]

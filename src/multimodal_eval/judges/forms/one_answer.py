@@ -7,10 +7,11 @@ from functools import partial
 from math import fsum
 from types import MappingProxyType
 
-from multimodal_eval.core.judge_config import JudgeConfig, Criterion
-from multimodal_eval.core.metric import Aggregate, Bounds
 import msgspec
+
 from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.judge_config import Criterion, JudgeConfig
+from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
@@ -357,6 +358,7 @@ class Extract:
     orders: tuple[int, ...] = (0,)
     version = "1"
     bounds: Bounds = (0.0, 1.0)
+    part_aggregates: Mapping[str, Aggregate] = MappingProxyType({})
     part_bounds: Mapping[str, Bounds] = MappingProxyType({})
     needs: tuple[str, ...] = ("generated_answer",)
 
@@ -402,7 +404,3 @@ class Extract:
         """Whether the answer states a choice. The metric whose rule cannot read it scores the choice itself."""
         (reading,) = readings
         return Score(float(reading["choice"] is not None), details={"read": reading["choice"] or NONE})
-
-    def aggregate_part(self, part: str, rows: Rows) -> Estimate:
-        """The mean."""
-        return mean_estimate(rows)

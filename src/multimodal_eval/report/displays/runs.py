@@ -7,8 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.records import COMPOSITE, Entry, Figure, Finding, LintReport
-from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_text import figures_of, title_of
+from multimodal_eval.data.runs.run import Run, figures_of, title_of
 from multimodal_eval.report.displays.blocks import Block, Folded, Gallery, Notes, Row, Table, Text
 from multimodal_eval.report.displays.drawings import ShownFigure, figure_table, percent
 from multimodal_eval.report.displays.samples import card_of

@@ -13,7 +13,7 @@ from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparis
 from multimodal_eval.core.metric import Direction, metric_and_part
 from multimodal_eval.core.records import Entry, RunInfo
 from multimodal_eval.report.charts.dots import round_step
-from multimodal_eval.stats.correlation_values import pearson_value, spearman_value
+from multimodal_eval.stats.correlation import pearson_value, spearman_value
 
 __all__ = ["HeatCell", "HeatMap", "HeatMetric", "HeatRow", "heat_map"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError, described
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Bounds, Direction
-from multimodal_eval.data.runs.part_files import id_range
+from multimodal_eval.data.runs.run_content import id_range
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import whole_number
 

@@ -22,16 +22,11 @@ from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.progress_line import duration
 from multimodal_eval.core.records import RunInfo
-from multimodal_eval.data.runs.folders import run_folders
-from multimodal_eval.data.runs.part_files import Kind, part_name
 from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress, works_on
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_content import is_content, Kind, part_name
+from multimodal_eval.data.runs.run_content import Kind, is_content, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.report.one_run import JudgeView, judge_views
-from multimodal_eval.report.judges import JudgeView, judge_views
-from multimodal_eval.report.viewer.judging_progress import judged
-from multimodal_eval.report.viewer.run_progress import Counted, Progress, progress_of
 from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
 from multimodal_eval.run.judging.verdict_parts import VerdictParts, journal_of
 from multimodal_eval.run.judging.verdict_parts import records_of as verdict_records

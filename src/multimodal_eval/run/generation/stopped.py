@@ -6,8 +6,7 @@ import re
 
 import msgspec
 
-from multimodal_eval.core.records import RunInfo, Entry
-from multimodal_eval.data.runs.part_files import Kind, part_name
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_content import Kind, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.generation.until import Verdict

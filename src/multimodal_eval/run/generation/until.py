@@ -30,9 +30,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_batch
 from multimodal_eval.generate.answer_tables import exchanges_of, with_answers
-from multimodal_eval.generate.exchange import Exchange
 from multimodal_eval.generate.outcomes import Exchange
-from multimodal_eval.run.part import Worker
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.runner import RunContext
 from multimodal_eval.run.signatures import stored_signature

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.data.readers.inputs import Input
 from multimodal_eval.data.runs.checksums import EXCHANGES
-from multimodal_eval.data.runs.part_files import faults_named, part_name, read_table
+from multimodal_eval.data.runs.run_content import faults_named, part_name, read_table
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of

@@ -26,8 +26,8 @@ from multimodal_eval.data.readers.splits import (
     split_size,
 )
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
-from multimodal_eval.data.runs.part_files import part_name, read_table, to_parquet
-from multimodal_eval.data.runs.part_writer import PartWriter
+from multimodal_eval.data.runs.run_content import part_name, read_table, to_parquet
+from multimodal_eval.data.runs.run_folder import PartWriter
 from multimodal_eval.run.runner import Step
 from multimodal_eval.run.steps.reading_tasks import (
     perform,

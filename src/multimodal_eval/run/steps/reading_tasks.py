@@ -32,10 +32,16 @@ from multimodal_eval.data.readers.blocks import DamagedStreamError
 from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.ids import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.ranges import RangeReader, TooLongError, id_hashes
 from multimodal_eval.data.readers.records import CheckerNotes, Fields
-from multimodal_eval.data.readers.splits import MiscountedError, Range, Task, counted, RangeReader, id_hashes
-from multimodal_eval.data.runs.arrays import python_strings, strings
+from multimodal_eval.data.readers.splits import (
+    MiscountedError,
+    Range,
+    RangeReader,
+    Task,
+    TooLongError,
+    counted,
+    id_hashes,
+)
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import (
     columns_of,

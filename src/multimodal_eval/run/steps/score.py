@@ -27,8 +27,7 @@ from multimodal_eval.core.score import Score as SampleScore
 from multimodal_eval.core.score import unscored
 from multimodal_eval.core.scores import Scores, code_of, joined
 from multimodal_eval.core.scoring import rows_to_score, score_rows
-from multimodal_eval.data.runs.part_files import part_name
-from multimodal_eval.data.runs.pieces import with_checksum, without_checksum
+from multimodal_eval.data.runs.run_content import part_name, with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
