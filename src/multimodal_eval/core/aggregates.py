@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+__all__ = ["aggregate_of", "averages", "estimate_of", "kind_of"]
+
 AGGREGATE = "AGGREGATE"
 _COMPOSITE_BOUNDS = (0.0, 1.0)
 _WHAT_TO_DO = "An aggregate must return Estimate(value within the bounds, one finite influence value per row)"

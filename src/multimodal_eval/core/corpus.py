@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from multimodal_eval.core.metric import Metric
     from multimodal_eval.core.options import OptionValues
 
+__all__ = ["Corpus", "CorpusGroups", "GroupKeys", "LargeState", "default_state", "fitted"]
+
 
 @runtime_checkable
 class LargeState(Protocol):

@@ -15,8 +15,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard, TypeVar
 
-from multimodal_eval.core.corpus import Corpus, default_state, taken
-from multimodal_eval.core.corpus import LargeState as LargeState  # its documented path
+from multimodal_eval.core.corpus import Corpus, LargeState, default_state, taken
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, signed_values
 from multimodal_eval.core.sample import Sample, has
@@ -29,6 +28,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from multimodal_eval.core.batch import Batch
+
+__all__ = [
+    "BoundsWithParts",
+    "LargeState",
+    "Metric",
+    "Need",
+    "Scorer",
+    "configured",
+    "declared_options",
+    "known_options",
+    "lone_scorer",
+    "renamed",
+    "signature_of",
+    "summary_of",
+]
 
 Direction = Literal["higher", "lower"]
 # A score of a run: the mean of its samples, a score of all of them together, or a mean weighted by strata.
