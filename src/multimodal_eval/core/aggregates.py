@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import MetricError, shorten
-from multimodal_eval.core.metric import Aggregate, Kind, M, Metric, infers_bounds, part_bounds, within
+from multimodal_eval.core.metric import Aggregate, Bounds, Kind, M, Metric, part_bounds, within
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.score import MEAN, Estimate, Mean, Rows, mean_estimate
 from multimodal_eval.core.scoring import value_fault
@@ -43,9 +43,8 @@ def averages(metric: Metric) -> bool:
 
 def with_seen_bounds(metric: M, values: NDArray[np.float64]) -> M:
     """The metric with the range that the values of a run show, if it concludes it from them."""
-    if not len(values) or not infers_bounds(metric):
-        return metric
-    return within(metric, metric.seen_bounds(values))
+    hook: Callable[..., Bounds] | None = getattr(type(metric), "seen_bounds", None)
+    return within(metric, hook(metric, values)) if hook is not None and len(values) else metric
 
 
 def estimate_of(metric: Metric | None, rows: Rows, part: str = "") -> Estimate:

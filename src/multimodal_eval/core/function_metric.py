@@ -86,7 +86,8 @@ class FunctionMetric(Metric):
         result = self.function([sample], **options)[0] if self._takes_many else self.function(sample, **options)
         if isinstance(result, Score):
             return 0.0 if result.value is None else result.value
-        return result  # type: ignore[return-value]
+        value: Value = result
+        return value
 
     @cached_property
     def _lone_state(self) -> Any:

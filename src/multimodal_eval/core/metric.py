@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from multimodal_eval.core.corpus import Corpus, LargeState, default_state, taken
 from multimodal_eval.core.errors import ConfigError
@@ -24,9 +24,6 @@ from multimodal_eval.core.signature import Signature
 from multimodal_eval.core.system_files import DEVICE
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from multimodal_eval.core.batch import Batch
 
 __all__ = [
@@ -58,7 +55,7 @@ RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score"
 # Names of 0.1 that a subclass may define or a caller may read (`core.older_metric`).
 _OLDER = frozenset(
     "aggregate_part averages blank check_options check_state checks_samples configure corpus_groups corpus_key "
-    "declared_options default_state definition fit fits kind_of known_options load_state lone_scorer part_bounds "
+    "declared_options default_state definition fit fits kind_of known_options load_state lone_scorer origin_signature part_bounds "
     "problem renamed save_state settled_options signature state_type summary variant_of within".split()
 )
 _LONE, _VARIANT_OF = "_lone_scorer", "_variant_of"  # entries of an instance
@@ -126,6 +123,10 @@ class Metric:
 
     `options` declares the options on the class and holds their values on an instance; `configured` changes them. The
     other class attributes hold for the default options; `settle` sets those that depend on options.
+
+    It may have `seen_bounds(values)`: the range in a run with these values, if it is not a setting. It may also have
+    `reading_note(batches)`: how it read the samples of a run, which have only the fields that it needs; the note quotes
+    none of them, and is None if there is no doubt.
     """
 
     name: str
@@ -202,33 +203,15 @@ class StoredMean(Metric):
         self.name, self.bounds = name, bounds
 
 
-class InfersBounds(Protocol):
-    """A metric whose range is not a setting, but is concluded from the values of a run."""
-
-    def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:
-        """The range of the metric in a run with these values (at least one), all of which must be inside it."""
-        ...
-
-
-class NotesReading(Protocol):
-    """A metric that says how it read the samples of a run."""
-
-    def reading_note(self, batches: Iterable[Batch]) -> str | None:
-        """A note on how samples were read, without quoting them; None if there is no doubt.
-
-        The samples have only their ids and the fields that the metric needs.
-        """
-        ...
-
-
-def infers_bounds(metric: Metric) -> TypeGuard[InfersBounds]:
+def infers_bounds(metric: Metric) -> bool:
     """Whether the metric's range is known only after scoring."""
     return hasattr(type(metric), "seen_bounds")
 
 
-def notes_reading(metric: Metric) -> TypeGuard[NotesReading]:
-    """Whether the metric says how it read the samples of a run."""
-    return hasattr(type(metric), "reading_note")
+def reading_note(metric: Metric, batches: Iterable[Batch]) -> str | None:
+    """What the metric says about how it read the samples of a run; None if it says nothing."""
+    hook: Callable[..., str | None] | None = getattr(type(metric), "reading_note", None)
+    return None if hook is None else hook(metric, batches)
 
 
 def configured(metric: M, options: OptionValues) -> M:

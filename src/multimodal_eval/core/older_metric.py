@@ -46,7 +46,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import MEAN, Estimate, Rows
 from multimodal_eval.core.signature import Signature
 
-# What a subclass defines instead. A name that is not here cannot be translated, and is refused.
+# What a subclass defines instead.
 _DEFINED = {
     **dict.fromkeys(("fit", "fits", "state_type", "corpus_key", "corpus_groups", "default_state"), "corpus"),
     **dict.fromkeys(("check_options", "settled_options"), "settle"),
@@ -55,6 +55,12 @@ _DEFINED = {
     "aggregate_part": "aggregate, as a mapping from parts to functions,",
     "signature": "settings",
     "summary": "a docstring",
+}
+# Names that cannot be translated are refused: what to do instead.
+_REFUSED = {
+    **dict.fromkeys(("check_state", "save_state", "load_state"), "give the state a method check, save or load"),
+    **dict.fromkeys(("averages", "kind_of"), "a metric whose aggregate is not a core.score.Mean has a corpus score"),
+    "origin_signature": "return Estimate(…, origin_signature=…) from the aggregate",
 }
 _UNTIL = "Names of 0.1 work until 0.4"
 
@@ -68,7 +74,8 @@ def adapt(cls: type[Metric]) -> None:
     older = sorted(_OLDER & vars(cls).keys())
     for name in older:
         if name not in _DEFINED:
-            raise TypeError(f"{cls.__name__}.{name}: metrics no longer have `{name}`. See docs/adding-a-metric.md")
+            advice = _REFUSED.get(name, "see docs/adding-a-metric.md")
+            raise TypeError(f"{cls.__name__}.{name}: metrics no longer have `{name}`: {advice}")
     news = ", ".join(f"`{name}` (now {_DEFINED[name].rstrip(',')})" for name in older)
     message = f"the metric {cls.__name__} defines {news}: see docs/adding-a-metric.md. {_UNTIL}"
     warnings.warn(message, DeprecationWarning, stacklevel=4)
@@ -205,6 +212,8 @@ _READ: dict[str, tuple[str, Callable[[Metric], Any]]] = {
 
 def older_member(metric: Metric, name: str) -> Any:
     """What a member of 0.1 was."""
+    if name not in _READ:
+        raise AttributeError(f"metrics no longer have `{name}`: {_REFUSED[name]}")
     new, value = _READ[name]
     warnings.warn(f"Metric.{name} is now `{new}`. {_UNTIL}", DeprecationWarning, stacklevel=3)
     return value(metric)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval.core.errors import Problem
-from multimodal_eval.core.metric import Metric, declared_options, notes_reading, registered_name, sample_problems
+from multimodal_eval.core.metric import Metric, declared_options, reading_note, registered_name, sample_problems
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
 from multimodal_eval.run.engine.base import Phase, refuse_crashed
@@ -71,11 +71,9 @@ def reading_notes(metrics: Sequence[Metric], folder: RunFolder, parts: int) -> l
     """What the metrics say about how they read the samples of a run."""
     notes = []
     for metric in _without_repeats(metrics):
-        if not notes_reading(metric):
-            continue
         fields = _fields([metric])
         with blamed_on(metric.name, "describing how it read the samples"):
-            notes.append(metric.reading_note(folder.read_batch(part, fields) for part in range(parts)))
+            notes.append(reading_note(metric, (folder.read_batch(part, fields) for part in range(parts))))
     return [note for note in notes if note is not None]
 
 
