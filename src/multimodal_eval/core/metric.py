@@ -55,8 +55,9 @@ RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score"
 # Names of 0.1 that a subclass may define or a caller may read (`core.older_metric`).
 _OLDER = frozenset(
     "aggregate_part averages blank check_options check_state checks_samples configure corpus_groups corpus_key "
-    "declared_options default_state definition fit fits kind_of known_options load_state lone_scorer origin_signature part_bounds "
-    "problem renamed save_state settled_options signature state_type summary variant_of within".split()
+    "declared_options default_state definition fit fits kind_of known_options load_state lone_scorer "
+    "origin_signature part_bounds problem renamed save_state settled_options signature state_type summary variant_of "
+    "within".split()
 )
 _LONE, _VARIANT_OF = "_lone_scorer", "_variant_of"  # entries of an instance
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
