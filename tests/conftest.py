@@ -54,6 +54,17 @@ _tests = count()
 MARKED_BY_FIXTURE = {"weights_folder": "weights", "chromium": "browser", "torch_libraries": "torch"}
 
 
+# The files whose slow tests take longest start first, so that no worker has one of them when the others are done.
+LONGEST = (
+    "tests/hostile/test_campaigns.py",
+    "tests/run/generation/test_kill.py",
+    "tests/run/test_isolation.py",
+    "tests/run/engine/test_ray.py",
+    "tests/report/test_hostile_texts.py",
+    "tests/docs/test_pages.py",
+)
+
+
 # On Windows, files with tests of POSIX systems cannot even be imported: signals, pipes, terminals, limits of processes.
 POSIX_ONLY = re.compile(
     r"^import (fcntl|pty|resource|termios)|os\.(geteuid|mkfifo|fork|killpg)\(|signal\.SIGKILL"
@@ -69,6 +80,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_turn)
     slow, kept = entries(LIST.read_text(encoding="utf-8"))
     for item in items:
         names = {item.nodeid, item.nodeid.partition("[")[0]}
@@ -80,6 +92,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("property")
         if any(item.get_closest_marker(kind) for kind in ("browser", "ray", "weights")):
             item.add_marker("slow")
+
+
+def _turn(item: pytest.Item) -> int:
+    file = item.nodeid.partition("::")[0]
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from multimodal_eval import evaluate, load_run
 from multimodal_eval.core.errors import MetricError
 from tests.cli.command_line import called
+from tests.hostile.campaign import EVERY
 from tests.hostile.plugins import BAD, COUNT, aggregating, data_file, for_the_bad_sample, plugin
 
 EXITS = ["sys.exit()", "sys.exit(0)", "sys.exit(None)", "sys.exit(5)", "sys.exit('over')", "exit()", "raise SystemExit"]
@@ -40,6 +42,7 @@ DEATHS = {
     "SIGKILL": "os.kill(os.getpid(), signal.SIGKILL)",
     "SIGSEGV": "ctypes.string_at(0)",
 }
+PLACEMENTS = ["process", "thread", "model"]
 
 
 def _arguments(folder: Path, text: str) -> list[str]:
@@ -106,8 +109,9 @@ def test_a_child_of_a_metric_may_end_as_it_likes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("placement", ["process", "thread", "model"])
-@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize(
+    ("death", "placement"), product(DEATHS, PLACEMENTS) if EVERY else zip(DEATHS, PLACEMENTS, strict=True)
+)
 def test_a_resumed_run_isolates_the_sample_that_kills_its_process(tmp_path: Path, death: str, placement: str) -> None:
     arguments = _arguments(tmp_path, for_the_bad_sample(DEATHS[death], f", placement='{placement}'"))
     first = _started(*arguments, "--workers", "1")

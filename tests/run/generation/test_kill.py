@@ -12,8 +12,14 @@ from tests.run.generation import kill_and_resume
 from tests.run.generation.counting_server import Client, CountingServer
 
 
-@pytest.mark.parametrize("more", [(), ("judges",)], ids=["answers", "judges"])
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])  # .ci/long kills: 50
+@pytest.mark.parametrize(
+    ("kills", "more"),
+    [
+        pytest.param(2, (), id="2-answers"),
+        pytest.param(5, (), id="5-answers", marks=pytest.mark.slow),
+        pytest.param(5, ("judges",), id="5-judges", marks=pytest.mark.slow),  # .ci/long kills: 50
+    ],
+)
 def test_killed_runs_resume_to_identical_folders(kills, more, capsys):
     kill_and_resume.main(kills, 3, *more)
     assert "every resumed run identical" in capsys.readouterr().out
