@@ -181,7 +181,8 @@ def definition(value: object) -> ast.ClassDef | ast.FunctionDef | ast.AsyncFunct
 
 def commands(group: click.Group = cli) -> Iterator[tuple[str, click.Command, click.Context]]:
     """Every command with its full name; a group is one too."""
-    context = click.Context(group, info_name="mmeval", max_content_width=100, terminal_width=100)
+    settings = {**group.context_settings, "max_content_width": 100, "terminal_width": 100}
+    context = click.Context(group, info_name="mmeval", **settings)
     yield "mmeval", group, context
     for name, command in group.commands.items():
         inner = click.Context(command, info_name=name, parent=context)
