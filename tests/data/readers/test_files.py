@@ -247,9 +247,10 @@ def test_unreadable_files_and_folders_are_refused(tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied", path)
         return listed(path)
 
-    monkeypatch.setattr(os, "scandir", scandir)
-    with pytest.raises(InputError, match=r"locked: NOT_FOUND: the folder cannot be read: Permission denied"):
-        file_set(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        with pytest.raises(InputError, match=r"locked: NOT_FOUND: the folder cannot be read: Permission denied"):
+            file_set(tmp_path)
 
 
 def test_links_are_followed_once(tmp_path):
