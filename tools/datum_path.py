@@ -1,9 +1,10 @@
-"""Count the files and functions that a datum passes through on its way to results.json.
+"""Count the files and functions that a datum passes through on its way to results.json, or to the printed result.
 
     python -m tools.datum_path
 
-Runs three small commands in this process under a profiler: a JSONL line, a row of CLARITY, a reply of the dialogue
-contest. Code that runs during imports does not count, nor do lambdas and comprehensions.
+Runs small commands in this process under a profiler: a JSONL line, a row of CLARITY, a reply of the dialogue contest;
+and until they end, a caption, a question for a model, an answer for a judge, a log of inspect_ai. Code that runs during
+imports does not count, nor do lambdas and comprehensions.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ import gc
 import inspect
 import io
 import json
-import os
 import sys
-import tempfile
 import threading
 from functools import _lru_cache_wrapper
 from pathlib import Path
@@ -24,12 +23,21 @@ from typing import Any
 
 import multimodal_eval
 from multimodal_eval.cli.main import cli
+from tools.site.setups import prepare
+from tools.site.workspace import workspace
 
 ROOT = f"{Path(multimodal_eval.__file__).parent}/"
 COMMANDS = {
     "a JSONL line": "score x.jsonl --metrics cider,rouge_l --no-lint --no-report --workers 1",
     "a CLARITY row": "clarity data.csv predictions.csv --task evasion --no-report",
     "a dialogue reply": "dialogue gold.json output.json ppl_output.json --synonyms en=none --no-report",
+}
+PLAIN = "--no-lint --no-report --workers 1"
+PRINTED = {  # counted until the command ends
+    "a printed caption": f"score x.jsonl --metrics cider,rouge_l {PLAIN}",
+    "a question": f"run q.jsonl --model openai:NAME --metrics exact_match --no-cache {PLAIN}",
+    "a verdict": f"score x.jsonl --metrics judge:helpfulness --judge openai:NAME --no-judge-cache {PLAIN}",
+    "an inspect log": "import logs/choices.eval --no-report --workers 1",
 }
 TYPES = ("Text2Text", "Image2Text", "Audio2Text", "Image-Audio2Text")
 CLARITY_COLUMNS = (
@@ -44,6 +52,7 @@ def write_inputs() -> None:
         {"id": "2", "references": ["a cat"], "generated_answer": "cat"},
     ]
     Path("x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    Path("q.jsonl").write_text('{"id": "1", "question": "Is it red?", "references": ["no"]}\n', encoding="utf-8")
     rows = [
         "1,q,i,a,Clear Reply,Explicit,Explicit,General,Explicit",
         "2,q,i,a,Ambivalent Reply,General,Explicit,General,General",
@@ -57,15 +66,15 @@ def write_inputs() -> None:
     Path("ppl_output.json").write_text(json.dumps({name: [2.0] for name in gold}), encoding="utf-8")
 
 
-def passed_through(command: str, output: str) -> set[CodeType]:
-    """The functions of the package that run until results.json is written."""
+def passed_through(command: str, output: str, *, is_printed: bool) -> set[CodeType]:
+    """The functions of the package that run until results.json is written or, if `is_printed`, the command ends."""
     codes: set[CodeType] = set()
     is_written = False
 
     def record(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal is_written
         code = frame.f_code
-        is_written = is_written or (event == "return" and code.co_name == "write_results")
+        is_written = is_written or (not is_printed and event == "return" and code.co_name == "write_results")
         is_function = bool(code.co_flags & inspect.CO_OPTIMIZED) and not code.co_name.startswith("<")
         if event == "call" and not is_written and is_function and code.co_filename.startswith(ROOT):
             codes.add(code)
@@ -93,15 +102,14 @@ def clear_caches() -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with workspace() as work:
+        prepare(["hosted-models", "logs inspect:logs"], work)
         write_inputs()
-        for number, (name, command) in enumerate(COMMANDS.items()):
+        for number, (name, command) in enumerate({**COMMANDS, **PRINTED}.items()):
             run(command, f"warm{number}")  # imports the modules that the command needs
             clear_caches()
-            codes = passed_through(command, f"run{number}")
+            codes = passed_through(command, f"run{number}", is_printed=name in PRINTED)
             print(f"{name:17} {len({code.co_filename for code in codes}):3} files {len(codes):4} functions")
-        os.chdir("/")
 
 
 if __name__ == "__main__":

@@ -1,26 +1,39 @@
 """Print the figures that must not decay beside those that were last recorded: shown, not enforced.
 
-    python -m tools.figures [--record]
+    python -m tools.figures [--record] [--cpu]
 
-`.ci/run` prints them. Record them with a change that makes them better, or has a reason to make them worse.
+`.ci/run` prints them. Record them with a change that makes them better, or has a reason to make them worse. `--cpu`
+also prints the processor time of two usual calls, which depends on the machine and is never recorded.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import random
+import re
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from multimodal_eval import Metric
+from multimodal_eval import Metric, evaluate
 from multimodal_eval.cli.main import cli
+from tools.layers import importers, read_modules
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "multimodal_eval"
 RECORDED = Path(__file__).with_name("figures.json")
+DRIVER = "run.execute"  # the module that drives a run
+DISPLAYS = ("cli", "report")
+STATE = re.compile(r"\binfo\.state\b|_info\(\)\.state\b")
+COUNTED = ("a JSONL line", "a printed caption", "a question", "a verdict", "an inspect log")
+IMAGES = 5_000
 
 
 def figures() -> dict[str, int]:
@@ -29,6 +42,7 @@ def figures() -> dict[str, int]:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return {
         **dict(_of_a_datum()),
+        **dict(_of_modules()),
         "files in src": len(modules),
         "lines in src": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules),
         "public members of Metric": sum(not name.startswith("_") for name in dir(Metric)),
@@ -38,12 +52,60 @@ def figures() -> dict[str, int]:
 
 
 def _of_a_datum() -> Iterator[tuple[str, int]]:
-    """Files and functions that a JSONL line passes through, counted in a fresh process."""
+    """Files and functions that data pass through, counted in a fresh process."""
     printed = subprocess.run([sys.executable, "-m", "tools.datum_path"], cwd=ROOT, capture_output=True, check=True)
-    line = next(line for line in printed.stdout.decode().splitlines() if line.startswith("a JSONL line"))
-    files, functions = (int(word) for word in line.split() if word.isdecimal())
-    yield "files that a JSONL line passes", files
-    yield "functions that a JSONL line passes", functions
+    for line in printed.stdout.decode().splitlines():
+        name = next((name for name in COUNTED if line.startswith(name)), None)
+        if name is not None:
+            files, functions = (int(word) for word in line.split() if word.isdecimal())
+            yield f"files that {name} passes", files
+            yield f"functions that {name} passes", functions
+
+
+def _of_modules() -> Iterator[tuple[str, int]]:
+    modules = read_modules(SOURCE)
+    counts = importers(modules)
+    yield "imports of the module that drives a run", next(len(m.imports) for m in modules if m.name == DRIVER)
+    paths = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] not in DISPLAYS]
+    reading = sum(STATE.search(path.read_text(encoding="utf-8")) is not None for path in paths)
+    yield "modules that read the state of a run", reading
+    yield "modules with one importer", sum(len(counts[module.name]) == 1 for module in modules)
+
+
+def cpu_times() -> Iterator[tuple[str, float]]:
+    """Seconds of processor time, each the least of several: made-up captions of a fixed seed."""
+    chooser = random.Random(0)
+    words = [f"w{number}" for number in range(3_000)]
+    texts = [[" ".join(chooser.choices(words, k=10)) for _ in range(6)] for _ in range(IMAGES)]
+    rows = [{"id": n, "references": text[1:], "generated_answer": text[0]} for n, text in enumerate(texts[:300])]
+    evaluate(rows, metrics=["rouge_l"], progress=False)
+    yield "evaluate 300 rows in memory", min(_cpu_of_evaluate(rows) for _ in range(20))
+    with tempfile.TemporaryDirectory() as folder:
+        annotations = [
+            {"id": 5 * image + place, "image_id": image, "caption": caption}
+            for image, text in enumerate(texts)
+            for place, caption in enumerate(text[1:])
+        ]
+        data = {"images": [{"id": image} for image in range(IMAGES)], "annotations": annotations}
+        Path(folder, "captions.json").write_text(json.dumps(data), encoding="utf-8")
+        results = [{"image_id": image, "caption": text[0]} for image, text in enumerate(texts)]
+        Path(folder, "results.json").write_text(json.dumps(results), encoding="utf-8")
+        yield f"score {IMAGES:,} images, without report", min(_cpu_of_command(folder) for _ in range(3))
+
+
+def _cpu_of_evaluate(rows: list[dict[str, object]]) -> float:
+    started = time.process_time()
+    evaluate(rows, metrics=["rouge_l"], progress=False)
+    return time.process_time() - started
+
+
+def _cpu_of_command(folder: str) -> float:
+    command = "score captions.json results.json --metrics bleu,rouge_l,cider -o run --overwrite --no-report"
+    before = os.times()
+    arguments = [sys.executable, "-m", "multimodal_eval.cli.main", *command.split()]
+    subprocess.run(arguments, cwd=folder, capture_output=True, check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def _options(command: click.Command) -> Iterator[int]:
@@ -55,14 +117,18 @@ def _options(command: click.Command) -> Iterator[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.figures", description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true", help="store the figures as they are now")
+    parser.add_argument("--cpu", action="store_true", help="also print processor times")
+    options = parser.parse_args()
     now = figures()
-    if parser.parse_args().record:
+    if options.record:
         RECORDED.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
-    print(f"{'figure':<36} {'recorded':>9} {'now':>9}")
+    print(f"{'figure':<41} {'recorded':>9} {'now':>9}")
     for name, value in now.items():
         change = value - recorded.get(name, value)
-        print(f"{name:<36} {recorded.get(name, 0):>9,} {value:>9,}{f'  {change:+,}' if change else ''}")
+        print(f"{name:<41} {recorded.get(name, 0):>9,} {value:>9,}{f'  {change:+,}' if change else ''}")
+    for name, seconds in cpu_times() if options.cpu else ():
+        print(f"{name:<41} {1000 * seconds:>19,.1f} ms")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def test_figures_are_recorded_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["figures", "--record"])
     figures.main()
     recorded = json.loads((tmp_path / "figures.json").read_text())
-    assert len(recorded) == 7
+    assert len(recorded) == 18
     assert all(value > 0 for value in recorded.values())
     (tmp_path / "figures.json").write_text(json.dumps({**recorded, "files in src": recorded["files in src"] - 5}))
     monkeypatch.setattr(sys, "argv", ["figures"])

@@ -42,8 +42,8 @@ class Subject:
 
 def _subject(name: str, fields: dict[str, Any]) -> Subject:
     files = {file: text_of(content) for file, content in fields.pop("files", {}).items()}
-    own = {key: fields.pop(key) for key in ("resume", "change") if key in fields}
-    return Subject(Case(name, files=files, **fields), **own)
+    others = {key: fields.pop(key) for key in ("resume", "change") if key in fields}
+    return Subject(Case(name, files=files, **fields), **others)
 
 
 SUBJECTS = {
