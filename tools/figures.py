@@ -29,7 +29,7 @@ from tools.layers import importers, read_modules
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "multimodal_eval"
 RECORDED = Path(__file__).with_name("figures.json")
-DRIVER = "run.execute"  # the module that drives a run
+DRIVER = "run.runner"  # the module that drives a run
 DISPLAYS = ("cli", "report")
 STATE = re.compile(r"\binfo\.state\b|_info\(\)\.state\b")
 COUNTED = ("a JSONL line", "a printed caption", "a question", "a verdict", "an inspect log")
