@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from multimodal_eval.core.errors import ImageError
-from multimodal_eval.evaluation.images import Spool, images_of
+from multimodal_eval.evaluation.image_reader import Spool, images_of
 from multimodal_eval.media import remote
 from multimodal_eval.media.policy import MediaPolicy, using
 from tests.media.image_files import encoded

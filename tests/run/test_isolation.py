@@ -11,12 +11,12 @@ import pytest
 
 from multimodal_eval import resume
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.run import isolation
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
 from multimodal_eval.run.start import start
+from multimodal_eval.run.steps import score
 from tests.run.local_runs import CRASHED_STATUS, CRASHING, PLUGIN, content, run, samples, statuses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("many_parts", "nothing_is_left_running")]
@@ -92,7 +92,7 @@ def test_a_crash_that_no_single_sample_causes_is_an_error(tmp_path, small_parts)
 
 
 def test_too_many_crashing_samples_are_an_error_and_a_changed_plugin_is_refused(tmp_path, monkeypatch, small_parts):
-    monkeypatch.setattr(isolation, "MAX_CRASHING", 1)
+    monkeypatch.setattr(score, "MAX_CRASHING", 1)
     plugin = tmp_path / "broken.py"
     broken = Path(CRASHING).read_text()
     plugin.write_text(broken)

@@ -28,7 +28,7 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
 
     register_plugins(plugins)
     if name.startswith(PREFIX):
-        from multimodal_eval.run.judging.judge_card import judge_card
+        from multimodal_eval.run.judging.files import judge_card
 
         click.echo(judge_card(name.removeprefix(PREFIX)), nl=False)
         return

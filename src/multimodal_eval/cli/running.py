@@ -277,8 +277,8 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     import msgspec
 
     from multimodal_eval.run.generation.model import generation_of, with_model
-    from multimodal_eval.run.generation.preview import estimated, request_for
     from multimodal_eval.run.opening import planned
+    from multimodal_eval.run.previews import estimated, request_for
 
     if not params["dry_run"] and params["show_request"] is None:
         return False
@@ -331,7 +331,7 @@ def show_questions(data: Any, predictions: Any, params: Params) -> None:
 
 def _show_questions_about(plan: Plan, source: Input, name: str) -> None:
     from multimodal_eval.generate.request_text import show
-    from multimodal_eval.run.judging.preview import UNKNOWN_ANSWER, questions_about
+    from multimodal_eval.run.previews import UNKNOWN_ANSWER, questions_about
 
     is_unknown = plan.config.generation is not None
     for metric, requests in questions_about(plan, source, name):
@@ -362,7 +362,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(plan: Plan, source: Input) -> _Judged:
-    from multimodal_eval.run.judging.preview import estimated_questions
+    from multimodal_eval.run.previews import estimated_questions
 
     judged = _Judged([], {})
     for estimate in estimated_questions(plan, source):

@@ -37,7 +37,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.opening import place, removed_on_failure
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.progress import shown
 from multimodal_eval.run.rescore import carry_over, rescoring_plan
 
 __all__ = [

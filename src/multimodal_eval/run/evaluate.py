@@ -40,7 +40,7 @@ from multimodal_eval.run.judging.settings import Judge, JudgeSettings, models_of
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.progress import shown
 from multimodal_eval.run.rescore import continue_carrying
 from multimodal_eval.run.start import continue_run, start
 from multimodal_eval.run.task_files import with_task

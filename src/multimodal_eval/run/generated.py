@@ -32,7 +32,7 @@ from multimodal_eval.run.judging.settings import Judge, JudgeSettings
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.progress import shown
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
 from multimodal_eval.run.start import continue_run, described_metrics, start
 from multimodal_eval.run.task_files import with_task

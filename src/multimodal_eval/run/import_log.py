@@ -25,7 +25,7 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.opening import place, planned, removed_on_failure
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.progress import shown
 from multimodal_eval.run.start import start
 
 __all__ = ["Imported", "Logs", "OwnMean", "import_log", "own_means", "read_logs"]

@@ -32,7 +32,7 @@ from multimodal_eval.run.judging.files import read_judge, with_judges
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, changed, with_settings
 from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.progress import shown
 from multimodal_eval.run.start import start
 
 __all__ = [

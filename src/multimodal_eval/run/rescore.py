@@ -34,7 +34,7 @@ from multimodal_eval.run.judging.files import with_judges
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
 from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
-from multimodal_eval.run.progress_display import shown
+from multimodal_eval.run.progress import shown
 from multimodal_eval.run.runner import RunContext, execute_again, execute_new
 from multimodal_eval.run.signatures import States, stored_signature
 from multimodal_eval.run.start import describe

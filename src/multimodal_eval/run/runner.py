@@ -20,7 +20,7 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.engine.base import Executor, Inline
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.recorded_progress import recorded
+from multimodal_eval.run.progress import recorded
 from multimodal_eval.run.signatures import States
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def execute_new(run: RunContext) -> None:
 
 def execute_again(run: RunContext) -> None:
     """Execute a run whose folder has files already: interrupted, damaged, or to be scored after its answers."""
-    from multimodal_eval.run.continuing import find_damage, refuse_damage
+    from multimodal_eval.run.start import find_damage, refuse_damage
 
     find_damage(run)
     with recorded(run.folder, run.progress) as run.progress:

@@ -19,8 +19,8 @@ from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedErr
 from multimodal_eval.run import plan as plans
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import resume
-from multimodal_eval.run.generation import stopped
-from multimodal_eval.run.generation.arrangement import arranged
+from multimodal_eval.run.generation.step import stopped
+from multimodal_eval.run.steps.ask import arranged
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
 from tests.run.local_runs import PLUGIN

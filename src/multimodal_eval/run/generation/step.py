@@ -7,6 +7,7 @@ killed process loses only the requests in flight. Complete parts are committed, 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.runs.journal import Journal
+from multimodal_eval.data.runs.run_content import Kind, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, is_url
 from multimodal_eval.generate.cache import AnswerCache, AskedOnce
@@ -39,11 +41,10 @@ from multimodal_eval.run.generation.answer_parts import (
     resuming,
 )
 from multimodal_eval.run.generation.batch import Batch, OpenSample
-from multimodal_eval.run.generation.event_loop import OneThread, run_async
-from multimodal_eval.run.generation.stopped import stopped, trim
-from multimodal_eval.run.generation.until import Stopper
+from multimodal_eval.run.generation.parts_left import OneThread, run_async
+from multimodal_eval.run.generation.until import Stopper, Verdict
 
-__all__ = ["Generation", "refuse_remote"]
+__all__ = ["Generation", "refuse_remote", "stopped", "trim"]
 
 _READ_AHEAD = 256  # chains
 _PREPARED = 1.25  # requests that are prepared, per request that may run at once
@@ -351,3 +352,34 @@ class _Step:
         self.folder.write_info(info)
         self.folder.storage.remove(JOURNAL)
         return info
+
+
+_PART = re.compile(r"part-(\d+)\.parquet")
+
+
+def stopped(info: RunInfo, verdict: Verdict) -> RunInfo:
+    """The description of the run with only the rows that were drawn until the verdict."""
+    assert info.generation is not None
+    sizes, left = [], verdict.rows
+    for size in info.parts:
+        if left > 0:
+            sizes.append(min(size, left))
+        left -= size
+    generation = msgspec.structs.replace(info.generation, population=verdict.population, stopped=verdict.reason)
+    return msgspec.structs.replace(info, parts=sizes, generation=generation)
+
+
+def trim(folder: RunFolder, info: RunInfo) -> None:
+    """Remove the rows that do not belong to a stopped run. Doing so again changes nothing."""
+    last = len(info.parts) - 1
+    kinds: tuple[Kind, ...] = ("samples", "exchanges", "answers")
+    for kind in kinds:
+        for name in folder.storage.names(kind):
+            match = _PART.fullmatch(name)
+            if match is not None and int(match[1]) > last:
+                folder.storage.remove(part_name(kind, int(match[1])))
+        if folder.has_part(kind, last):
+            table = folder.read_part(kind, last)
+            if len(table) > info.parts[last]:
+                folder.write_part(kind, last, table.slice(0, info.parts[last]).combine_chunks())
+    folder.record_checksums()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,11 +13,22 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.judge_config import EFFORT, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import configured
+from multimodal_eval.generate.prices import price_of, read_prices
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.run.config_faults import in_words
+from multimodal_eval.run.config import in_words
 from multimodal_eval.run.judging.files import SECTIONS, with_extraction
 
-__all__ = ["CHANGEABLE", "Judge", "JudgeSettings", "changed", "models_of", "with_effort", "with_judge", "with_settings"]
+__all__ = [
+    "CHANGEABLE",
+    "Judge",
+    "JudgeSettings",
+    "changed",
+    "models_of",
+    "with_effort",
+    "with_judge",
+    "with_prices",
+    "with_settings",
+]
 
 Judge = str | JudgeModel | Generator | Callable[..., Any]
 # Settings of a judge that change no verdict; they may change while a run is continued.
@@ -171,3 +183,34 @@ def changed(judge: JudgeConfig, settings: Mapping[str, Any]) -> JudgeConfig:
 
 def _without_prices(judge: JudgeConfig) -> JudgeConfig:
     return msgspec.structs.replace(judge, models=[msgspec.structs.replace(model, price=None) for model in judge.models])
+
+
+def with_prices(judge: JudgeConfig) -> JudgeConfig:
+    """The judge with the prices of its models; those that are known are not read again."""
+    if judge.prices is not None and any(model.price is None for model in judge.models):
+        path = Path(judge.prices)
+        prices = read_prices(path)
+        models = [
+            msgspec.structs.replace(model, price=model.price or price_of(model.model, prices, str(path)))
+            for model in judge.models
+        ]
+        judge = msgspec.structs.replace(judge, models=models, prices=str(path.resolve()))
+    currencies = {model.price.currency for model in judge.models if model.price is not None}
+    if len(currencies) > 1:
+        raise ConfigError(
+            f"the judge {judge.name!r}: the prices of its models must be in one currency. "
+            f"Got {' and '.join(sorted(currencies))} instead."
+        )
+    if judge.budget is None:
+        return judge
+    if not judge.models or any(model.price is None for model in judge.models):
+        raise ConfigError(
+            f"the judge {judge.name!r}: a budget needs prices: name a price file with --judge-prices FILE (`prices` "
+            "in the judge's file)"
+        )
+    if judge.parameters.max_tokens is None:
+        raise ConfigError(
+            f"the judge {judge.name!r}: a budget needs a limit of tokens per verdict, because a reply may be of any "
+            "length without one: set `parameters: {max_tokens: 500}` in the judge's file"
+        )
+    return judge

@@ -35,9 +35,8 @@ from multimodal_eval.judges.form import Place, Question
 from multimodal_eval.judges.panel import Panel, check_known, is_known, is_label
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.generation.batch import OpenSample
-from multimodal_eval.run.generation.event_loop import OneThread, run_async
 from multimodal_eval.run.generation.metered import Shown
-from multimodal_eval.run.generation.parts_left import resuming
+from multimodal_eval.run.generation.parts_left import OneThread, resuming, run_async
 from multimodal_eval.run.judging.until import PairStopper, check_order, check_until, decided_pairs, pair_stopper
 from multimodal_eval.run.judging.verdict_parts import (
     VerdictParts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.readers.arranged_input import ArrangedInput, Draw
+from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.run_content import faults_named, part_name, read_table
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -17,14 +21,15 @@ from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of
 from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdict_exchanges, verdicts_kind
 from multimodal_eval.run.generation.answer_parts import JOURNAL, resuming
-from multimodal_eval.run.generation.arrangement import arranged
+from multimodal_eval.run.generation.until import baseline_of
+from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.runner import Step
 from multimodal_eval.run.steps.read import Read
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answers", "Exchanges", "ReadDrawn", "Verdicts"]
+__all__ = ["Answers", "Exchanges", "ReadDrawn", "Verdicts", "arranged"]
 
 
 class ReadDrawn(Read):
@@ -140,3 +145,31 @@ class Verdicts(Step):
         run.keep(begin(run.plan, run.folder, run.info, run.refused))
         run.has_asked = True
         run.keep(judge(run.plan, run.folder, run.info, run.progress, accept_open=run.accept_open))
+
+
+def arranged(source: Input, plan: Plan, info: RunInfo) -> Input:
+    """The input as its generation needs it; the input itself if every sample is asked once, in the order of the file.
+
+    Samples that another run has, too, are drawn first if the run is compared with it. If a judge may stop early, the
+    samples are drawn, too. A run that stopped early has only its first rows.
+    """
+    source = source if isinstance(source, ArrangedInput) else _arranged(source, plan)
+    if isinstance(source, ArrangedInput) and info.generation is not None and info.generation.stopped:
+        return dataclasses.replace(source, most_rows=sum(info.parts))
+    return source
+
+
+def _arranged(source: FileInput | MemoryInput, plan: Plan) -> Input:
+    generation = plan.config.generation
+    if generation is None and any(judge.until is not None for judge in plan.config.judges.values()):
+        return ArrangedInput(source, 1, Draw(plan.config.seed))
+    if generation is None or (generation.epochs == 1 and not generation.until):
+        return source
+    draw, until = None, generation.until
+    if until is not None:
+        draw = Draw(plan.config.seed)
+        if until.better_than is not None:
+            metric = next(metric for metric in plan.metrics if metric.name == until.metric)
+            baseline = baseline_of(until, generation, plan, metric)
+            draw = Draw(plan.config.seed, baseline.samples, baseline.label)
+    return ArrangedInput(source, generation.epochs, draw)

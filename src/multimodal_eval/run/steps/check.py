@@ -100,7 +100,7 @@ class Check(Step):
         refuse_missing_fields(run.plan, run.folder, run.info, is_answered=self._is_answered)
         self._refuse_bad_samples()
         if run.plan.config.human:
-            from multimodal_eval.run.human import refuse_bad_labels
+            from multimodal_eval.run.steps.asked_results import refuse_bad_labels
 
             refuse_bad_labels(run.plan, run.folder, run.info)
 

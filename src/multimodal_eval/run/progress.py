@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from time import time
 
 from multimodal_eval.core.errors import MultimodalEvalError, described
-from multimodal_eval.core.progress import Progress, named, noted
+from multimodal_eval.core.progress import Progress, named, noted, silent
+from multimodal_eval.core.progress_line import ProgressLine, can_redraw
 from multimodal_eval.data.runs.checksums import RESULTS
 from multimodal_eval.data.runs.progress_file import ProgressRecord, is_recorded, remove_progress, write_progress
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -114,3 +116,18 @@ class _Recorded:
             pid=os.getpid(),
             ended=ended,
         )
+
+
+@contextmanager
+def shown(progress: Progress | bool | None) -> Iterator[Progress]:
+    """The callback for a run: the given one, or a line if it is True, or in terminals and notebooks if it is None.
+
+    The line is removed at the end.
+    """
+    if callable(progress):
+        yield progress
+    elif progress or (progress is None and sys.stderr is not None and can_redraw(sys.stderr)):
+        with ProgressLine() as line:
+            yield line
+    else:
+        yield silent
