@@ -223,5 +223,5 @@ def _remove_dependants(run: RunContext, name: str) -> None:
     else:
         return
     run.folder.clear_scratch()  # the scores of a part with open samples
-    for file in stale:
+    for file in ("results.json", "lint.json", "classification.json", "judges.json", *stale):
         storage.remove(file)

@@ -63,6 +63,10 @@ def is_intact(content: bytes) -> bool | None:
     return None if seal is None else seal[1].decode() == sha256(content[: seal.start()])
 
 
+class _Finished(msgspec.Struct):
+    finished: str | None = None
+
+
 class _Seal(msgspec.Struct):
     manifest: str | None = None
 
@@ -273,15 +277,24 @@ class Checksums:
         return read_manifest(content, self._storage.label)
 
     def named_manifest(self) -> str | None:
-        """The checksum of manifest.json in results.json; None if there is none."""
+        """The checksum of manifest.json in results.json; None if there is none, or if the run is computed again."""
         try:
             content = self._storage.read_bytes(RESULTS)
+            if not self._is_finished():
+                return None
         except MissingFileError:
             return None
         try:
             return msgspec.json.decode(content, type=_Seal).manifest if is_intact(content) else None
         except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError):
             raise self.damaged(RESULTS, "is not valid JSON") from None
+
+    def _is_finished(self) -> bool:
+        """Whether run.json says so. If it cannot be read, whatever else is there must agree."""
+        try:
+            return msgspec.json.decode(self._storage.read_bytes("run.json"), type=_Finished).finished is not None
+        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError):
+            return True
 
     def record(self) -> str:
         """Write manifest.json with the checksums of all data files, and return the checksum of the manifest."""

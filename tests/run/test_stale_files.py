@@ -1,0 +1,116 @@
+"""A file that changes while a run is continued: whatever was made of the old content is made again."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+from msgspec.structs import replace
+
+from multimodal_eval import Metric, Run, evaluate, metric, resume
+from multimodal_eval.core.corpus import Corpus
+from multimodal_eval.core.errors import DamagedFileError
+from multimodal_eval.core.registry import register
+from multimodal_eval.core.score import Score
+from multimodal_eval.run import plan as planning
+
+ROWS = [{"id": str(number), "question": str(number), "references": ["a b"]} for number in range(6)]
+WORDS = {"first": "a b c", "second": "a"}
+
+
+def stopped(step, left):
+    raise KeyboardInterrupt
+
+
+def words(samples) -> int:
+    return sum(len((sample.generated_answer or "").split()) for sample in samples)
+
+
+class Share(Metric):
+    """The words of an answer out of those of all answers, so that every score depends on every answer."""
+
+    name, version, needs, bounds = "share", "1", ("generated_answer",), (0.0, 1.0)
+    corpus = Corpus(fit=words)
+
+    def open(self, state):
+        class Scorer:
+            def score(self, batch):
+                return [Score(words([sample]) / state) for sample in batch]
+
+        return Scorer()
+
+
+@pytest.fixture
+def answered(tmp_path, monkeypatch):
+    """Runs a model that says other words the second time it is asked, and loses the answers of the first part."""
+    monkeypatch.setattr(planning, "PART_SIZE", 2)
+    register(Share())
+    said = ["first"]
+
+    def model(request):
+        return WORDS[said[0]]
+
+    run = evaluate(ROWS, metrics=["share"], model=model, output=tmp_path / "run", progress=False)
+    assert run["share"]["value"] == pytest.approx(1 / 6)
+    said[0] = "second"
+
+    def again() -> Run:
+        return resume(tmp_path / "run", model=model, progress=False)
+
+    return run, again
+
+
+def test_other_answers_have_other_statistics_and_scores(answered):
+    run, again = answered
+    (run.path / "answers" / "part-00000.parquet").unlink()
+    shares = again().scores().column("share").to_pylist()
+    assert shares == pytest.approx([1 / 14] * 2 + [3 / 14] * 4)  # 2 * 1 + 4 * 3 words
+    assert [row["generated_answer"] for row in pq.read_table(run.path / "samples").to_pylist()] == (
+        [WORDS["second"]] * 2 + [WORDS["first"]] * 4
+    )
+
+
+def test_an_interrupted_repair_keeps_no_score_of_other_answers(answered, monkeypatch):
+    run, again = answered
+    (run.path / "answers" / "part-00000.parquet").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("multimodal_eval.run.steps.fit.Fit.make", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            again()
+    shares = again().scores().column("share").to_pylist()
+    assert shares == pytest.approx([1 / 14] * 2 + [3 / 14] * 4)
+
+
+def test_results_that_are_older_than_the_scores_are_computed_again(tmp_path):
+    rows = [{"id": "1", "expected_answer": "a", "generated_answer": "a"}]
+    run = evaluate(rows, metrics=["exact_match"], output=tmp_path / "run")
+    before = (tmp_path / "run" / "results.json").read_bytes()
+    folder = run.folder
+    table = folder.read_part("scores", 0)
+    changed = table.set_column(table.column_names.index("exact_match"), "exact_match", [[0.0]])
+    folder.write_info(replace(folder.read_info(), state="scoring", finished=None))
+    folder.write_part("scores", 0, changed)
+    assert resume(tmp_path / "run")["exact_match"]["value"] == 0.0
+    assert (tmp_path / "run" / "results.json").read_bytes() != before
+
+
+def test_damage_that_no_step_mends_is_refused(tmp_path, monkeypatch):
+    evaluate(
+        [{"id": "1", "expected_answer": "a", "generated_answer": "a"}], metrics=["exact_match"], output=tmp_path / "run"
+    )
+    (tmp_path / "run" / "scores" / "part-00000.parquet").write_bytes(b"x")
+    monkeypatch.setattr("multimodal_eval.run.steps.score.Score.left", lambda step: [])
+    with pytest.raises(DamagedFileError, match=r"scores/part-00000.parquet is damaged"):
+        resume(tmp_path / "run")
+
+
+def test_the_most_frequent_reason_is_first():
+    @metric("picky", needs=("generated_answer",), version="1")
+    def picky(sample):
+        raise ValueError(sample.generated_answer)
+
+    rows = [{"id": str(number), "generated_answer": text} for number, text in enumerate("baaab")]
+    entry = evaluate(rows, metrics=["picky"], allow_empty=True).results["metrics"]["picky"]
+    assert [(reason["reason"][:13], reason["count"]) for reason in entry["reasons"]] == [
+        ("ValueError: a", 3),
+        ("ValueError: b", 2),
+    ]
