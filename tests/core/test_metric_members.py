@@ -50,7 +50,7 @@ class Loud(Metric):
     bounds = BoundsWithParts((0, 1), {"marks": (0, None)})
     options = Options(loudest=Option(int, 3), least=Option(int, 1))
     corpus = Corpus(letters, default=lambda least: -least)
-    language = "en"  # stands for the environment
+    language = "en"  # as if it were the environment
 
     def settle(self) -> OptionValues:
         self.aggregate = {"marks": mean_estimate} if self.options["loudest"] > 3 else Mean(multiplies=True)

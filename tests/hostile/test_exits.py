@@ -110,7 +110,7 @@ def test_a_child_of_a_metric_may_end_as_it_likes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("death", "placement"), product(DEATHS, PLACEMENTS) if EVERY else zip(DEATHS, PLACEMENTS, strict=True)
+    ("death", "placement"), [*product(DEATHS, PLACEMENTS)] if EVERY else [*zip(DEATHS, PLACEMENTS, strict=True)]
 )
 def test_a_resumed_run_isolates_the_sample_that_kills_its_process(tmp_path: Path, death: str, placement: str) -> None:
     arguments = _arguments(tmp_path, for_the_bad_sample(DEATHS[death], f", placement='{placement}'"))

@@ -183,3 +183,18 @@ def test_an_edited_plugin_replaces_its_metrics(tmp_path):
             f"from multimodal_eval import metric\n@metric('edited')\ndef edited(sample):\n    return {value}\n"
         )
         assert evaluate(samples(), metrics=["edited"], plugins=[str(plugin)])["edited"]["value"] == value
+
+
+def test_the_most_frequent_status_and_reason_are_first():
+    @metric("picky", needs=("generated_answer",), version="1")
+    def picky(sample):
+        if sample.generated_answer == "a":
+            raise ValueError
+        raise TypeError
+
+    answers = [None, "b", "a", None, "a", "a", None, None, None, None]
+    rows = [{"id": str(number), "generated_answer": text} for number, text in enumerate(answers)]
+    entry = evaluate(rows, metrics=["picky"], allow_empty=True).results["metrics"]["picky"]
+    assert list(entry["unscored"].items()) == [("missing_input", 6), ("error", 4)]
+    reasons = [(reason["reason"].partition(" ")[0].rstrip(":"), reason["count"]) for reason in entry["reasons"]]
+    assert reasons == [("no", 6), ("ValueError", 3), ("TypeError", 1)]

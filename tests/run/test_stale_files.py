@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from multimodal_eval import Metric, Run, evaluate, metric, resume
+from multimodal_eval import Metric, Run, evaluate, resume
 from multimodal_eval.core.corpus import Corpus
 from multimodal_eval.core.errors import DamagedFileError
 from multimodal_eval.core.registry import register
@@ -101,16 +101,3 @@ def test_damage_that_no_step_mends_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("multimodal_eval.run.steps.score.Score.left", lambda step: [])
     with pytest.raises(DamagedFileError, match=r"scores/part-00000.parquet is damaged"):
         resume(tmp_path / "run")
-
-
-def test_the_most_frequent_reason_is_first():
-    @metric("picky", needs=("generated_answer",), version="1")
-    def picky(sample):
-        raise ValueError(sample.generated_answer)
-
-    rows = [{"id": str(number), "generated_answer": text} for number, text in enumerate("baaab")]
-    entry = evaluate(rows, metrics=["picky"], allow_empty=True).results["metrics"]["picky"]
-    assert [(reason["reason"][:13], reason["count"]) for reason in entry["reasons"]] == [
-        ("ValueError: a", 3),
-        ("ValueError: b", 2),
-    ]

@@ -232,11 +232,9 @@ def started(
 @contextmanager
 def continuable(path: Any, command: str) -> Iterator[None]:
     """Add to what stops a run the command that continues it, if its folder is there."""
-    from multimodal_eval.core.errors import ClusterError, MetricError, RunFolderError
+    from multimodal_eval.core.errors import AskingError, ClusterError, MetricError, RunFolderError
     from multimodal_eval.core.file_faults import file_fault
     from multimodal_eval.data.runs.run_folder import RunFolder
-    from multimodal_eval.generate.engine import BreakerError
-    from multimodal_eval.generate.protocol import EndpointError
 
     try:
         yield
@@ -249,7 +247,7 @@ def continuable(path: Any, command: str) -> Iterator[None]:
         fault = file_fault(error) if isinstance(error, OSError) else str(error)
         advice = f"What was scored so far is kept. After a repair, continue with: {command}"
         raise RunFolderError(f"{fault}\n{advice}") from error
-    except (EndpointError, BreakerError) as error:
+    except AskingError as error:
         if "--resume" in str(error) or not RunFolder(path).storage.exists("run.json"):
             raise
         raise RunFolderError(f"{error}\nThe answers so far are kept. Continue with: {command}") from error

@@ -236,6 +236,10 @@ class OutsideError(RunFolderError):
     """A link in a run folder that leads out of it; nothing was read, written or removed there."""
 
 
+class AskingError(MultimodalEvalError):
+    """A model or a judge was asked in vain. What was answered so far is kept."""
+
+
 class OpenSamplesError(RunFolderError):
     """Samples without a result because every attempt failed; `resume` retries only these."""
 

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError, described
+from multimodal_eval.core.errors import AskingError, MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.generation_config import GenerationConfig
 from multimodal_eval.core.progress_line import duration
 from multimodal_eval.core.retries import RETRYABLE
@@ -36,7 +36,7 @@ _LONGEST_NOTE = 40  # characters of a failure in progress
 _MOST_AWAY = 16  # items that wait for a retry, per item that does not
 
 
-class BreakerError(OpenSamplesError):
+class BreakerError(OpenSamplesError, AskingError):
     """The endpoint failed so many times in a row that no more requests are made."""
 
 

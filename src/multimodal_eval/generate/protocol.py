@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from multimodal_eval.core.config import Parameters
-from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
+from multimodal_eval.core.errors import AskingError, MultimodalEvalError, RetryableError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 
@@ -57,7 +57,7 @@ MediaKind = Literal["image", "audio", "video"]
 Finish = Literal["stop", "length", "content_filter", "tool_calls", "refusal"]
 
 
-class EndpointError(MultimodalEvalError):
+class EndpointError(AskingError):
     """No request can succeed: a wrong address, key or model. The message says what to do."""
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.generation import generation_summary
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import InputError, NothingScoredError, Problem
 from multimodal_eval.core.needs import rows_without
@@ -20,7 +19,6 @@ from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.data.readers.ids import PREFIX
 from multimodal_eval.data.readers.summary import NOT_USED
 from multimodal_eval.evaluation.metrics_registry import make_task
-from multimodal_eval.run.generation.answer_parts import resuming
 
 if TYPE_CHECKING:
     from multimodal_eval.core.records import RunInfo
@@ -243,6 +241,9 @@ def failed_answers(folder: RunFolder, info: RunInfo) -> list[str] | None:
 
 
 def _lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
+    from multimodal_eval.analysis.generation import generation_summary
+    from multimodal_eval.run.generation.parts_left import resuming
+
     summary = generation_summary(folder, info)
     assert summary is not None
     yield f"none of the {summary.samples:,} samples has an answer."

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.machine import cores
-from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
 from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Crashed, Inline, Job, Phase, in_order
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ class Local:
         if workers > 1 and placement == "process" and len(items) >= MIN_PARTS and _can_leave(step):
             return _in_processes(Job.of(step), phase, items, workers)
         if placement == "model":
+            from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
+
             limit_decoders(self.workers)
             step.expect(items)
             if workers > 1 and step.is_concurrent:

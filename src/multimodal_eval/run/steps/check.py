@@ -87,7 +87,7 @@ class Check(Step):
         self._is_answered = is_answered  # if not, a model will give the answers
 
     def left(self) -> Sequence[Any]:
-        """[None] if the next step has not begun."""
+        """[None] if the next step was not started."""
         is_passed = self.run.info.signatures if self._is_answered else self.run.info.generation
         return [] if is_passed else [None]
 

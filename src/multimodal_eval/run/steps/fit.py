@@ -61,7 +61,7 @@ class Fit(Step):
         self._retries = defaultdict[str, Retries](Retries)  # by metric
 
     def left(self) -> Sequence[str]:
-        """The metrics whose state is missing. After scoring has begun, a state that was never stored is not missing."""
+        """The metrics whose state is missing. Once parts are scored, a state that was never stored is not missing."""
         run = self.run
         names = [metric.name for metric in run.plan.metrics if metric.corpus is not None]
         if run.info.signatures:

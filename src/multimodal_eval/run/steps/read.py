@@ -29,9 +29,6 @@ from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.data.runs.run_content import part_name, read_table, to_parquet
 from multimodal_eval.data.runs.run_folder import PartWriter
 from multimodal_eval.run.runner import Step
-from multimodal_eval.run.steps.reading_tasks import (
-    perform,
-)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +57,8 @@ class Read(Step):
 
     def task(self, item: Any) -> Any:
         """Do one task of reading in parallel, in any process."""
+
+        from multimodal_eval.run.steps.reading_tasks import perform
 
         return perform(self.run.folder, self.run.plan.config, item)
 

@@ -177,7 +177,7 @@ class Score(Step):
         _ = self.scorers
 
     def expect(self, items: Sequence[Any]) -> None:
-        """Note the parts that come next, so that their files can be read in time. Ranges of samples are no parts."""
+        """Note the parts that come next, so that their files can be read in time. Suspects are not parts."""
         self.upcoming.add([item for item in items if isinstance(item, int)])
 
     @property
