@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.evaluation.score_baselines import baseline_of, baselines_label
+from multimodal_eval.evaluation.metrics.bertscore import baseline_of, baselines_label
 
 
 def test_a_layer_is_read_and_rescales(tmp_path):

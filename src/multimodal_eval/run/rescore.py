@@ -35,9 +35,9 @@ from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judg
 from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
 from multimodal_eval.run.progress import shown
-from multimodal_eval.run.runner import RunContext, execute_again, execute_new
+from multimodal_eval.run.runner import RunContext
 from multimodal_eval.run.signatures import States, stored_signature
-from multimodal_eval.run.start import describe
+from multimodal_eval.run.start import describe, execute_again, execute_new
 
 __all__ = ["carry_over", "continue_carrying", "refuse_columns", "rescore", "rescoring_plan"]
 

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.errors import MultimodalEvalError, OpenSamplesError, RetryableError
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.engine.base import Executor, Inline
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.progress import recorded
 from multimodal_eval.run.signatures import States
 
 if TYPE_CHECKING:
@@ -219,42 +217,3 @@ def noting_death(folder: RunFolder) -> Iterator[None]:
     finally:
         if folder.is_kept:
             folder.remove_pieces(WORKING)
-
-
-@contextmanager
-def discarded_if_refused(run: RunContext) -> Iterator[None]:
-    """Remove a new folder if its input, its settings or all requests to its model are refused.
-
-    The folder is kept if it has an answer of the model, if scoring has started, or if some samples are only open.
-    """
-    try:
-        yield
-    except (OpenSamplesError, RetryableError):
-        run.folder.sync()
-        raise
-    except MultimodalEvalError as error:
-        if not run.info.signatures and (not run.has_asked or _is_refused(run, error)):
-            run.folder.discard()
-        raise
-
-
-def _is_refused(run: RunContext, error: Exception) -> bool:
-    from multimodal_eval.run.generation.metered import is_refused
-
-    return is_refused(run.folder, error)
-
-
-def execute_new(run: RunContext) -> None:
-    """Execute a run whose folder has just been made. A refused input leaves no folder behind."""
-    with discarded_if_refused(run), recorded(run.folder, run.progress) as run.progress:
-        execute(run)
-
-
-def execute_again(run: RunContext) -> None:
-    """Execute a run whose folder has files already: interrupted, damaged, or to be scored after its answers."""
-    from multimodal_eval.run.start import find_damage, refuse_damage
-
-    find_damage(run)
-    with recorded(run.folder, run.progress) as run.progress:
-        execute(run)
-        refuse_damage(run.folder)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -15,7 +15,13 @@ import msgspec
 
 from multimodal_eval import __version__
 from multimodal_eval.core.aggregates import averages
-from multimodal_eval.core.errors import DamagedFileError, RunFolderError
+from multimodal_eval.core.errors import (
+    DamagedFileError,
+    MultimodalEvalError,
+    OpenSamplesError,
+    RetryableError,
+    RunFolderError,
+)
 from multimodal_eval.core.machine import package_version
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunInfo, Source
@@ -28,7 +34,8 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.models.runtime import PACKAGES as EXTRA_PACKAGES
 from multimodal_eval.run.engine.base import Executor
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.runner import WORKING, RunContext, execute_again, execute_new
+from multimodal_eval.run.progress import recorded
+from multimodal_eval.run.runner import WORKING, RunContext, execute
 
 if TYPE_CHECKING:
     from multimodal_eval.run.generation.step import Generation
@@ -225,3 +232,40 @@ def _remove_dependants(run: RunContext, name: str) -> None:
     run.folder.clear_scratch()  # the scores of a part with open samples
     for file in ("results.json", "lint.json", "classification.json", "judges.json", *stale):
         storage.remove(file)
+
+
+@contextmanager
+def discarded_if_refused(run: RunContext) -> Iterator[None]:
+    """Remove a new folder if its input, its settings or all requests to its model are refused.
+
+    The folder is kept if it has an answer of the model, if scoring has started, or if some samples are only open.
+    """
+    try:
+        yield
+    except (OpenSamplesError, RetryableError):
+        run.folder.sync()
+        raise
+    except MultimodalEvalError as error:
+        if not run.info.signatures and (not run.has_asked or _is_refused(run, error)):
+            run.folder.discard()
+        raise
+
+
+def _is_refused(run: RunContext, error: Exception) -> bool:
+    from multimodal_eval.run.generation.metered import is_refused
+
+    return is_refused(run.folder, error)
+
+
+def execute_new(run: RunContext) -> None:
+    """Execute a run whose folder has just been made. A refused input leaves no folder behind."""
+    with discarded_if_refused(run), recorded(run.folder, run.progress) as run.progress:
+        execute(run)
+
+
+def execute_again(run: RunContext) -> None:
+    """Execute a run whose folder has files already: interrupted, damaged, or to be scored after its answers."""
+    find_damage(run)
+    with recorded(run.folder, run.progress) as run.progress:
+        execute(run)
+        refuse_damage(run.folder)
