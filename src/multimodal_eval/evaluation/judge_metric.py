@@ -34,7 +34,7 @@ class JudgeMetric(AskingMetric):
     def __init__(self, config: JudgeConfig) -> None:
         self.config, self.name = config, config.name
         self.form: Form = form_of(config)
-        vars(self)["_variant_of"] = "judge"  # the name in its signature
+        self._variant_of = "judge"  # the name in its signature
         self.needs, self.version = self.form.needs, self.form.version
         members = [f"judge_{number + 1}" for number in range(len(config.models))]
         part_bounds = {**dict.fromkeys(members, self.form.bounds), **self.form.part_bounds}
