@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from multimodal_eval import Metric, Run, evaluate, resume
 from multimodal_eval.core.corpus import Corpus
-from multimodal_eval.core.errors import DamagedFileError
+from multimodal_eval.core.errors import DamagedFileError, RunFolderError
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.score import Score
 from multimodal_eval.run import plan as planning
@@ -101,3 +101,16 @@ def test_damage_that_no_step_mends_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("multimodal_eval.run.steps.score.Score.left", lambda step: [])
     with pytest.raises(DamagedFileError, match=r"scores/part-00000.parquet is damaged"):
         resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize("damaged", ["samples", "answers"])
+def test_a_refused_repair_leaves_the_run_as_it_is(tmp_path, monkeypatch, damaged):
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"id": "1", "question": "q", "expected_answer": "a"}\n')
+    run = evaluate(data, metrics=["exact_match"], model=lambda request: "a", output=tmp_path / "run", progress=False)
+    (run.path / damaged / "part-00000.parquet").write_bytes(b"x")
+    data.write_text('{"id": "2", "question": "q", "expected_answer": "a"}\n')
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with pytest.raises(RunFolderError):  # the input has changed, or no model is given
+        resume(run.path, progress=False)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before

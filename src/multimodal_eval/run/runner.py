@@ -88,9 +88,12 @@ def execute(run: RunContext) -> None:
     for step in steps_of(run):
         left = step.left()
         if left:
-            run.begin(step)
+            if step.feeds_results and not step.may_refuse:
+                run.unfinish(step)
             with noting_death(run.folder) if step.runs_metrics else nullcontext():
                 step.make(left)
+            if step.feeds_results:
+                run.unfinish(step)
 
 
 class Step:
@@ -98,6 +101,7 @@ class Step:
 
     state: State | None = None  # in run.json while the step works, for people
     feeds_results = True  # whether the results must be computed again after it
+    may_refuse = False  # whether `make` itself calls `run.unfinish`, after whatever it refuses
     runs_metrics = False  # whether it runs code that may crash the process
     threads = 1  # for one item: more than one if there are fewer items than cores
 
@@ -166,12 +170,11 @@ class RunContext:
         """Use a content of run.json that is stored already."""
         self._info = info
 
-    def begin(self, step: Step) -> None:
+    def unfinish(self, step: Step) -> None:
         """A finished run of which something is made again counts as unfinished from now on."""
-        if step.feeds_results:
-            self.results = None
-            if self.info.finished is not None:
-                self.note(state=step.state or self.info.state, finished=None)
+        self.results = None
+        if self.info.finished is not None:
+            self.note(state=step.state or self.info.state, finished=None)
 
     @property
     def has_results(self) -> bool:

@@ -64,6 +64,8 @@ EPOCH_SD = "epoch_sd"  # the part with the standard deviation between epochs, wh
 class Aggregate(Step):
     """Computes the results. `Seal` stores them, when all else is stored."""
 
+    feeds_results = False
+
     def left(self) -> Sequence[Any]:
         """[None] if the results are missing, or older than the scores."""
         return [] if self.run.has_results else [None]

@@ -89,6 +89,7 @@ class Answers(Step):
     """Stores an answer of the model to every sample."""
 
     state = "generating"
+    may_refuse = True
 
     def left(self) -> Sequence[Any]:
         """The parts without answers; [None] if they are all there, but not counted."""
@@ -105,6 +106,7 @@ class Answers(Step):
         if run.generation is None:
             command = resuming(folder, run.info)
             raise RunFolderError(f"{folder.label} has samples without an answer. Continue with: {command}")
+        run.unfinish(self)
         run.remove_damaged("answers/")
         if run.info.generation is None:
             run.keep(run.generation.begin(folder, run.info))
@@ -121,6 +123,7 @@ class Verdicts(Step):
     """Stores a verdict of every judge on every sample."""
 
     state = "judging"
+    may_refuse = True
 
     def left(self) -> Sequence[str]:
         """The metrics whose judges must be asked, or whose verdicts are not counted."""
@@ -143,6 +146,7 @@ class Verdicts(Step):
         uncounted = {name: replace(judging[name], statuses={}, pairs=[]) for name in left if name in judging}
         run.keep(replace(run.info, judging={**judging, **uncounted}))
         run.keep(begin(run.plan, run.folder, run.info, run.refused))
+        run.unfinish(self)
         run.has_asked = True
         run.keep(judge(run.plan, run.folder, run.info, run.progress, accept_open=run.accept_open))
 

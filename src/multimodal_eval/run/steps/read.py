@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 class Read(Step):
     """Stores the samples of the input in parts, and notes what it has seen. A bad input is refused as a whole."""
 
+    may_refuse = True
+
     def left(self) -> Sequence[Any]:
         """The parts that are missing; [None] if the input was never read to its end."""
         run = self.run
@@ -148,6 +150,7 @@ class Read(Step):
 
             stored = read_table(BytesIO(to_parquet(table)), None)  # as it was stored and read before it got its answers
             table = with_answers(stored, exchanges_of(folder.read_part("answers", number)))
+        self.run.unfinish(self)
         folder.write_part("samples", number, table)
         self.run.damaged.discard(part_name("samples", number))
 
