@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.judges.families import families_of, shared_families
+from multimodal_eval.analysis.judges import families_of, shared_families
 
 
 @pytest.mark.parametrize(
