@@ -95,8 +95,8 @@ class Copy:
         return done.stdout
 
     def pytest(self) -> subprocess.CompletedProcess[str]:
-        """Run the tests of the new metric and the tests for missing examples and leftover cards."""
-        selection = f"{NAME} or every_metric_has_examples or there_are_no_other_cards"
+        """Run the tests of the new metric, the test for missing examples and those of all cards."""
+        selection = f"{NAME} or every_metric_has_examples or test_cards"
         options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", selection]
         tests = ["tests/contract/test_every_metric.py", "tests/contract/test_threads.py", "tests/docs/test_cards.py"]
         return self.python(PYTEST, *options, *tests, *(["tests/evaluation"] if self.test.exists() else []))
