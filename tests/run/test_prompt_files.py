@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import msgspec
 import pytest
@@ -14,6 +13,7 @@ from multimodal_eval.data.runs import grants
 from multimodal_eval.data.runs.grants import refuse_requests
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import Answer, EndpointError
+from tests.hostile.foreign import received
 
 ROWS = [{"id": "1", "question": "Who?", "expected_answer": "Q: Who?"}]
 
@@ -53,10 +53,10 @@ def test_a_sample_that_cannot_be_asked_leaves_no_run(tmp_path, generation):
 def foreign(tmp_path, generation):
     """A run that was not made here: a copy."""
     evaluate(ROWS, metrics="exact_match", model=echo, generation=generation, output=tmp_path / "run")
-    return shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    return received(tmp_path / "run", tmp_path / "copy")
 
 
-REFUSED = r"copy is not in the list of runs that you made on this machine, and it would send requests to python:echo"
+REFUSED = r"copy is not signed as a run of yours, and it would send requests to python:echo"
 
 
 def test_nothing_is_asked_for_somebody_elses_run(foreign):

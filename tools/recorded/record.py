@@ -33,6 +33,7 @@ PAGE = 240  # characters of a page
 WIDTH = 118
 # In files that say when, where and by which process a run was made.
 VARYING = re.compile(r'"(created|finished|started|advanced|updated|host|pid)": ?("[^"]*"|[\d.]+)')
+OWNER = re.compile(r',\s*"owner": ?"[^"]*"')
 VERSIONS = re.compile(r'"versions": ?\{[^{}]*\}')
 # Its own digest, and those of other run.json.
 OWN_DIGEST = re.compile(r'"sha256": ?"[0-9a-f]{64}"(?=\s*\}\s*$|,\s*"samples")')
@@ -117,7 +118,8 @@ def normal(name: str, content: bytes, work: Workspace) -> bytes:
         return content
     text = content.decode("utf-8")
     if path.name in ("run.json", "progress.json"):
-        text = OWN_DIGEST.sub('"sha256": "…"', VERSIONS.sub('"versions": {}', VARYING.sub(r'"\1": "…"', text)))
+        text = OWNER.sub("", VARYING.sub(r'"\1": "…"', text))
+        text = OWN_DIGEST.sub('"sha256": "…"', VERSIONS.sub('"versions": {}', text))
         text = SPEED.sub("… tokens/s", text)
     if path.suffix == ".html":
         text = DIGEST.sub("…", _page_text(text))

@@ -291,6 +291,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     imported: ImportInfo | None = None
     judging: dict[str, JudgingInfo] = {}  # by metric
     plugins: dict[str, str] = {}  # plug-in file -> the SHA-256 of its content; never imported from here
+    owner: str | None = None  # a number and a keyed digest of what the run was started with; see data.runs.grants
 
     @property
     def command(self) -> str:

@@ -101,7 +101,7 @@ def refuse_media(folder: RunFolder, info: RunInfo, metrics: Collection[Metric]) 
     names = [metric.name for metric in metrics if opens_media(metric)]
     if names and not is_own(folder, info):
         raise RunFolderError(
-            f"{folder.label} is not in the list of runs that you made on this machine, so its media are not read, and "
+            f"{folder.label} is not signed as a run of yours, so its media are not read, and "
             f"{', '.join(names)} must read them. Name their folder: --media-root DIR"
         )
 

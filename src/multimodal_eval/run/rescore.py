@@ -15,7 +15,7 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.labels.human import STORED, HumanLabel, store_labels, stored_labels
-from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests, remember
+from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests, signed
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
@@ -170,8 +170,8 @@ def carry_over(
         )
     reusable = frozenset(_reusable(old, plan))
     _refuse_first(old, plan, reusable)
+    info = signed(info, is_kept=is_durable)
     with RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder:
-        remember(folder, info)
         if STORED in plan.config.human.values():
             store_labels(folder, stored_labels(old.folder) if labels is None else labels)
         execute_new(_context(old, plan, folder, reusable, executor, progress))

@@ -28,7 +28,7 @@ from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunI
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.grants import remember
+from multimodal_eval.data.runs.grants import signed
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.models.runtime import PACKAGES as EXTRA_PACKAGES
@@ -70,8 +70,8 @@ def start(
         refuse_remote(location)
         plan = settled_until(plan)
     info = msgspec.structs.replace(describe(plan, source.recipe()), input=_named_files(source), imported=imported)
+    info = signed(info, is_kept=is_durable)
     with RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder:
-        remember(folder, info)
         run = RunContext(plan, folder, engine=executor or _local(), progress=progress, generation=generation)
         run.source = lambda: source
         execute_new(run)

@@ -5,7 +5,8 @@
 With `judges`, two models judge the answers after they are generated, each two times.
 
 All files must be equal, byte by byte, except exchanges/ (times, latencies, attempts), exchanges.json (its checksums)
-and run.json, whose `created`, `finished` and own checksum differ. Requests are repeated only if they were in flight.
+and run.json, whose `created`, `finished`, `owner` and own checksum differ. Requests are repeated only if they were in
+flight.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.run.generation.counting_server import CountingServer
 from tests.run.kill_and_resume import is_done
 
 SAMPLES = 400
-TIMES = {"created", "finished", "sha256"}  # of run.json
+TIMES = {"created", "finished", "owner", "sha256"}  # of run.json
 
 
 def write_data(path: Path) -> None:

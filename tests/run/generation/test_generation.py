@@ -20,6 +20,7 @@ from multimodal_eval.generate.engine import BreakerError
 from multimodal_eval.generate.protocol import Answer, EndpointError, RateLimitError, Request
 from multimodal_eval.run import plan as planning
 from multimodal_eval.run.verify import verify_run
+from tests.hostile.foreign import received
 
 COUNT = 30
 SETTINGS: dict[str, Any] = {"metrics": ["rouge_l", "cider"], "progress": False}
@@ -104,7 +105,7 @@ def test_two_runs_differ_only_in_their_times(data, tmp_path):
     assert first == second
     descriptions = [json.loads((run / "run.json").read_text()) for run in runs]
     for description in descriptions:
-        for name in ("created", "finished", "sha256"):
+        for name in ("created", "finished", "owner", "sha256"):
             description.pop(name)
     assert descriptions[0] == descriptions[1]
 
@@ -366,7 +367,7 @@ def test_verify_notices_answers_that_are_not_those_of_the_samples(data, tmp_path
 def test_a_run_of_somebody_else_sends_nothing(data, tmp_path):
     with pytest.raises(OpenSamplesError):
         answered(data, tmp_path / "run", Model(failing("question 2")), retries=0, base_url="http://elsewhere/v1")
-    shutil.copytree(tmp_path / "run", tmp_path / "received")
+    received(tmp_path / "run", tmp_path / "received")
     with pytest.raises(RunFolderError, match=r"would send requests to http://elsewhere/v1\. Start a new run"):
         resume(tmp_path / "received", model=Model(), progress=False)
 

@@ -12,6 +12,7 @@ from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.judges import panel
 from multimodal_eval.run.verify import verify_run
 from tests.generate.server import Behaviour
+from tests.hostile.foreign import received
 from tests.judges.server import judge_server, scripted_judge
 from tests.run.judging.judged_runs import SAMPLES, failing, judge, rows
 
@@ -88,8 +89,7 @@ def test_nothing_is_asked_for_a_run_of_somebody_else(tmp_path):
     folder = tmp_path / "run"
     with judge_server() as server:
         evaluate(rows(), metrics=[judge(server)], output=folder, progress=False)
-        foreign = tmp_path / "foreign"
-        folder.rename(foreign)  # another place: not in the list of runs that were made here
+        foreign = received(folder, tmp_path / "foreign")
         server.counts.clear()
         # its verdicts can be scored in another way
         rescore(foreign, {"judges": {"good": {"combine": "median"}}}, progress=False)
@@ -111,7 +111,7 @@ def test_the_judge_of_a_foreign_run_is_asked_if_the_user_names_it(tmp_path):
     folder, foreign = tmp_path / "run", tmp_path / "foreign"
     with judge_server() as server:
         evaluate(rows(), metrics=[judge(server, use_cache=False)], output=folder, progress=False)
-        folder.rename(foreign)
+        received(folder, foreign)
         server.counts.clear()
         model = JudgeModel(model="openai:tiny", base_url=server.url)
         question = {"judges": {"good": {"question": "Why?", "use_cache": False, "use_probe": False}}}
@@ -132,7 +132,7 @@ def test_a_foreign_run_is_not_changed_before_its_judge_is_refused(tmp_path):
         server.behaviour = Behaviour(script=failing(7))
         with pytest.raises(OpenSamplesError):
             evaluate(rows(), metrics=[judge(server, retries=0)], output=folder, progress=False)
-        folder.rename(foreign)
+        received(folder, foreign)
         server.counts.clear()
         before = (foreign / "run.json").read_bytes()
         with pytest.raises(RunFolderError, match=f"good would send requests to {server.url},"):

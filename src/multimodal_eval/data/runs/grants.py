@@ -7,12 +7,15 @@ the command names with --media-root.
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from hmac import compare_digest
 from itertools import combinations
 from pathlib import Path
+from secrets import token_bytes, token_hex
 from shlex import quote
 from threading import get_ident
 
@@ -24,27 +27,18 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage, is_url
 
-__all__ = ["is_own", "remember", "rewrite", "state_folder"]
+__all__ = ["is_own", "rewrite", "signed", "state_folder"]
 
 
-# The runs that this user has made on this machine: a list outside of all run folders.
+# The runs of this user.
 #
 # A run folder can come from anybody, and its run.json can name any path. What it names is used without asking only if
-# the run is in this list: made here, by this user, at this place, with these settings. A copy, a moved folder, a
-# folder replaced by another one and an edited run.json are not. The list is in `$MMEVAL_STATE`, or in the user's state
-# folder (`~/.local/state/multimodal-eval`): one small file per run, at most `MOST` of them.
+# run.json is signed: `owner` is a number and a keyed digest of what the run was started with. The key is a file that
+# only this user can read, in `$MMEVAL_STATE` or in the user's state folder (`~/.local/state/multimodal-eval`). A run
+# that is moved or copied stays its owner's, and so it does in a container or a new home that has the key. An edited
+# run.json, and a run of somebody else, do not have the right digest.
 
-SHARDS, PER_SHARD = 256, 64
-MOST = SHARDS * PER_SHARD  # runs; the oldest are forgotten
-
-_made_here: set[str] = set()  # entries of this process, also of temporary runs
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    """A run of the list. The address is only for people who read the file."""
-
-    address: str
-    digest: str
+_made_here: set[str] = set()  # runs of this process, also temporary ones, by a digest of what they were started with
 
 
 def state_folder() -> Path:
@@ -56,76 +50,99 @@ def state_folder() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "multimodal-eval"
 
 
-def remember(folder: RunFolder, info: RunInfo) -> None:
-    """Add a new run to the list. A list that cannot be written never fails a run."""
-    entry = _entry(folder, info)
-    _made_here.add(entry.digest)
-    if not folder.is_kept:
-        return
-    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home folder
-        file = _file(entry)
-        state_folder().parent.mkdir(parents=True, exist_ok=True)
-        for parent in (state_folder(), file.parent.parent, file.parent):
-            parent.mkdir(mode=0o700, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}-{get_ident()}")
-        new.touch(0o600)  # whatever the umask of the user is
-        new.write_bytes(msgspec.json.encode(entry))
-        new.replace(file)  # readers see the old entry or the new one
-        _forget_oldest(file.parent)
+def signed(info: RunInfo, *, is_kept: bool = True) -> RunInfo:
+    """The description of a new run of this user. A key that cannot be written never fails a run.
+
+    A temporary run is known to this process alone.
+    """
+    _made_here.add(sha256(_started_with(info)).hexdigest())
+    if not is_kept:
+        return info
+    key = _key() or _new_key()
+    number = token_hex(8)
+    return msgspec.structs.replace(info, owner=None if key is None else f"{number}:{_code(key, number, info)}")
 
 
 def rewrite(folder: RunFolder, old: RunInfo, new: RunInfo) -> None:
     """Replace run.json by one with other settings. A run of the user stays one; anybody else's does not become one."""
-    if is_own(folder, old):
-        remember(folder, new)
-    folder.write_info(new)
+    folder.write_info(signed(new, is_kept=folder.is_kept) if is_own(folder, old) else new)
 
 
 def is_own(folder: RunFolder, info: RunInfo) -> bool:
-    """Whether the run is in the list, with the settings that its run.json has now."""
-    entry = _entry(folder, info)
-    if entry.digest in _made_here:
+    """Whether the run is one of the user's, with the settings that its run.json has now."""
+    if sha256(_started_with(info)).hexdigest() in _made_here:
         return True
+    number, _, code = (info.owner or "").partition(":")
+    key = _key() if code else None
+    is_signed = key is not None and compare_digest(code.encode(), _code(key, number, info).encode())
+    return is_signed or _is_listed(folder, info)
+
+
+def _started_with(info: RunInfo) -> bytes:
+    """All that run.json says from the start to the end of the run."""
+    settings = (info.created, info.config, info.source, info.rescored_from, info.plugins)
+    return msgspec.json.encode(settings, order="deterministic")
+
+
+def _code(key: bytes, number: str, info: RunInfo) -> str:
+    return hmac.new(key, number.encode() + b":" + _started_with(info), sha256).hexdigest()
+
+
+def _key() -> bytes | None:
+    """The key of this user; None if there is none that only this user can read."""
     try:
-        file = _file(entry)
-        if not _is_owned(file):
-            return False
-        return msgspec.json.decode(file.read_bytes(), type=_Entry) == entry
-    except (OSError, RuntimeError, msgspec.DecodeError):
-        return False
+        file = state_folder() / "key"
+        key = file.read_bytes()
+        return key if len(key) == KEY_BYTES and _is_private(file, 0o077) else None
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home folder
+        return None
 
 
-def _entry(folder: RunFolder, info: RunInfo) -> _Entry:
-    """What identifies a run: its place, and all that run.json says from the start to the end of the run."""
+def _new_key() -> bytes | None:
+    """A new key, or that of another process that was faster."""
+    with suppress(OSError, RuntimeError):
+        file = state_folder() / "key"
+        file.parent.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        new = file.with_suffix(f".{os.getpid()}-{get_ident()}")
+        new.touch(0o600)  # whatever the umask of the user is
+        new.write_bytes(token_bytes(KEY_BYTES))
+        try:
+            os.link(new, file)  # only if there is none
+        finally:
+            new.unlink()
+    return _key()
+
+
+def _is_private(file: Path, others: int) -> bool:
+    """Whether the file is this user's, without these rights of others, as far as the system tells owners."""
+    status = file.stat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & others)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A run in the list of earlier versions, by its place."""
+
+    address: str
+    digest: str
+
+
+def _is_listed(folder: RunFolder, info: RunInfo) -> bool:
+    """Whether a version before 0.3 has listed the run: at this place, with these settings. Read until 0.4."""
     location = folder.location  # not `address`, which writes a run that is still in memory
     address = location if isinstance(location, str) else os.path.realpath(location)
     address = address.encode("utf-8", "backslashreplace").decode()  # any bytes can name a folder
     settings = (address, info.created, info.config, info.source, info.rescored_from, info.plugins)
-    return _Entry(address, sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest())
+    entry = _Entry(address, sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest())
+    name = sha256(address.encode("utf-8", "surrogateescape")).hexdigest()
+    try:
+        file = state_folder() / "runs" / name[:2] / f"{name[2:34]}.json"
+        return _is_private(file, 0o022) and msgspec.json.decode(file.read_bytes(), type=_Entry) == entry
+    except (OSError, RuntimeError, msgspec.DecodeError):
+        return False
 
 
-def _file(entry: _Entry) -> Path:
-    name = sha256(entry.address.encode("utf-8", "surrogateescape")).hexdigest()
-    return state_folder() / "runs" / name[:2] / f"{name[2:34]}.json"
-
-
-def _is_owned(file: Path) -> bool:
-    """Whether only this user can have written the file, as far as the system tells owners."""
-    status = file.stat()
-    if not hasattr(os, "getuid"):
-        return True
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
-
-
-def _forget_oldest(folder: Path) -> None:
-    """Keep the newest entries of one shard of the list."""
-    with os.scandir(folder) as entries:
-        files = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
-    for _, path in sorted(files)[:-PER_SHARD]:
-        with suppress(OSError):
-            Path(path).unlink()
-
-
+KEY_BYTES = 32
 ADVICE = "It is read if you allow its folder with --media-root DIR"
 MOST_PIECES = 8  # between colons of an option
 NOWHERE = os.devnull  # has no files below it
@@ -175,8 +192,7 @@ def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: 
             place = path.resolve() if path.is_dir() else path.resolve().parent
             allow = "Start a new run" if is_url(name) else f"If you trust it, allow: --media-root {quote(str(place))}"
             raise RunFolderError(
-                f"{folder.label} is not in the list of runs that you made on this machine, and it names a file to "
-                f"read: {name} ({what}). {allow}"
+                f"{folder.label} is not signed as a run of yours, and it names a file to read: {name} ({what}). {allow}"
             )
 
 
@@ -185,7 +201,7 @@ def refuse_asking(folder: RunFolder, info: RunInfo) -> None:
     generation = info.config.generation
     if generation is not None and not is_own(folder, info):
         raise RunFolderError(
-            f"{folder.label} is not in the list of runs that you made on this machine, and it would send requests to "
+            f"{folder.label} is not signed as a run of yours, and it would send requests to "
             f"{generation.base_url or generation.model}. Start a new run with its data and a model of your choice"
         )
 
@@ -204,7 +220,7 @@ def refuse_judging(folder: RunFolder, judges: Mapping[str, JudgeConfig]) -> None
         model = judge.models[0]
         raise RunFolderError(
             f"{name} would send requests to {model.base_url or model.model}, and only a run names that judge which is "
-            f"not in the list of runs that you made on this machine ({folder.label}). Make a new run with a judge of "
+            f"not signed as one of yours ({folder.label}). Make a new run with a judge of "
             "your choice: `mmeval rescore` or `mmeval score` with --judge PROVIDER:NAME"
         )
 

@@ -46,7 +46,7 @@ class _PublishedFolder(RunFolder):
 def published_run(run: Run, *, with_samples: bool = False) -> Run:
     """The run for a public page; `with_samples` keeps what quotes samples, and only paths are shortened."""
     folder = _PublishedFolder(run.folder.location)
-    info = replace(run.info, input=[named(file) for file in run.info.input], rescored_from=None)
+    info = replace(run.info, input=[named(file) for file in run.info.input], rescored_from=None, owner=None)
     if with_samples:
         return Run.with_results(folder, info, run.outcome)
     if folder.read_judges() is None:  # it would be derived from the verdicts, with their quotations
