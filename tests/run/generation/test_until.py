@@ -19,7 +19,7 @@ from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedErr
 from multimodal_eval.run import plan as plans
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import resume
-from multimodal_eval.run.generation.step import stopped
+from multimodal_eval.run.generation.step import trim
 from multimodal_eval.run.steps.ask import arranged
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
@@ -157,7 +157,7 @@ def test_a_run_that_was_killed_while_it_stopped(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         ask(Model(), tmp_path / "run")
     assert RunFolder(tmp_path / "run").read_info().generation.stopped
-    monkeypatch.setattr(step, "trim", stopped.trim)
+    monkeypatch.setattr(step, "trim", trim)
     model = Model()
     resume(tmp_path / "run", model=model, progress=False)
     assert model.asked == []
