@@ -18,8 +18,7 @@ from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.splits import Range, counted, splits_of, tasks_of
 from multimodal_eval.run.engine import local
 from multimodal_eval.run.engine.base import Crashed, Inline
-from multimodal_eval.run.steps import parallel_reading
-from multimodal_eval.run.steps.read import Read
+from multimodal_eval.run.steps import parallel_reading, reading_tasks
 from multimodal_eval.run.steps.reading_tasks import ReadTask
 from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
 
@@ -185,7 +184,7 @@ def test_many_splits_are_read_in_processes(tmp_path, tiny, monkeypatch, many, no
     monkeypatch.setattr(parallel_reading, "MANY_SPLITS", many)
     expected = read(Inline(), path)
     if many == 1:
-        monkeypatch.setattr(Read, "task", None)  # in this process
+        monkeypatch.setattr(reading_tasks, "_read", None)  # in this process
     assert read(local.Local(5), path) == (True, *expected[1:])
 
 

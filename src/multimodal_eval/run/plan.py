@@ -65,6 +65,11 @@ class Plan:
         return [metric for metric in self.metrics if isinstance(metric, AskingMetric) and metric.asks]
 
     @property
+    def asks(self) -> bool:
+        """Whether a model or a judge is asked, now or in the run that is rescored."""
+        return self.config.generation is not None or bool(self.config.judges)
+
+    @property
     def is_portable(self) -> bool:
         """Whether another process can import all metrics of the plan."""
         return not self.process_local

@@ -39,7 +39,7 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         from multimodal_eval.run.steps.take import Take
 
         yield Take(run)
-    elif config.generation is None and not config.judges:
+    elif not run.plan.asks:
         from multimodal_eval.run.steps.read import Read
 
         yield Read(run)
@@ -47,7 +47,7 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         from multimodal_eval.run.steps.ask import ReadDrawn
 
         yield ReadDrawn(run)
-    if config.generation is not None or config.judges:
+    if run.plan.asks:
         from multimodal_eval.run.steps.ask import Answers, Exchanges, Verdicts
 
         yield Exchanges(run)
@@ -64,19 +64,15 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         from multimodal_eval.run.steps.fit import Fit
 
         yield Fit(run)
-    from multimodal_eval.run.steps.aggregate import Aggregate, Lint, Seal
+    from multimodal_eval.run.steps.aggregate import Aggregate, Classes, JudgeFindings, Lint, Seal
     from multimodal_eval.run.steps.score import Score, Sign
 
     yield Sign(run)
     yield Score(run)
     yield Aggregate(run)
     if run.plan.task is not None and run.plan.task.headline is not None:
-        from multimodal_eval.run.steps.aggregate import Classes
-
         yield Classes(run)
     if run.info.judging:
-        from multimodal_eval.run.steps.aggregate import JudgeFindings
-
         yield JudgeFindings(run)
     if not config.skip_lint:
         yield Lint(run)

@@ -163,8 +163,8 @@ LABELS = "human.json"
 def find_damage(run: RunContext) -> None:
     """Prepare to continue a run: every damaged file counts as missing, and a changed one removes what depends on it."""
     folder = run.folder
-    folder.clear_temporary()
     refuse_old_format(run)
+    folder.clear_temporary()
     _restore_manifest(folder)
     run.is_continued = True
     run.isolates = folder.read_piece(WORKING, 0) is not None

@@ -59,9 +59,15 @@ def test_processes_with_threads_give_the_same_bytes(tmp_path, mixture, monkeypat
     run(tmp_path / "inline", Inline(), metrics, data=data, options=options)
     stages = []
     in_bundles = local._in_bundles
-    monkeypatch.setattr(local, "_in_bundles", lambda *args: stages.append(args[1]) or in_bundles(*args))
+    monkeypatch.setattr(
+        local,
+        "_in_bundles",
+        lambda job, phase, workers: (
+            stages.append(f"{job.step.__name__}.{phase.work}") or in_bundles(job, phase, workers)
+        ),
+    )
     run(tmp_path / "local", Local(8), metrics, data=data, options=options)
-    assert stages == ["fit", "score"]
+    assert stages == ["Fit.part", "Score.part"]
     assert content(tmp_path / "local") == content(tmp_path / "inline")
     assert load_run(tmp_path / "local")[metrics[-1]]["n_scored"] == 111
 
