@@ -13,6 +13,7 @@ import pprint
 import re
 import textwrap
 from collections.abc import Iterator
+from copy import copy
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -192,8 +193,15 @@ def commands(group: click.Group = cli) -> Iterator[tuple[str, click.Command, cli
                 yield f"mmeval {name} {below}", leaf, click.Context(leaf, info_name=below, parent=inner)
 
 
+def help_of(command: click.Command, context: click.Context) -> str:
+    """What a command prints. click keeps the help option of its first context, which may be another one."""
+    fresh = copy(command)
+    fresh._help_option = None
+    return fresh.get_help(context)
+
+
 def commands_page() -> str:
-    sections = [f"## {name}\n\n```\n{command.get_help(context)}\n```\n" for name, command, context in commands()]
+    sections = [f"## {name}\n\n```\n{help_of(command, context)}\n```\n" for name, command, context in commands()]
     return COMMANDS_HEAD + "\n".join(sections)
 
 
