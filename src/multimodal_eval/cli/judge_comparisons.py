@@ -53,17 +53,20 @@ def comparing_options(command: Command) -> Command:
     return command
 
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B]")
-@click.option("--baseline", help="Compare RUN_A with the answers in this file, or in this column, instead of RUN_B.")
-@comparing_options
-@click.option("--allow-partial", is_flag=True, help="Leave out samples that only one of the runs has.")
-@click.option(
+output_folder_option = click.option(
     "-o",
     "--output",
     type=RunLocation(),
     help="Store the run of the comparisons in this folder. The default is runs/<time>-metrics.",
 )
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B]")
+@click.option("--baseline", help="Compare RUN_A with the answers in this file, or in this column, instead of RUN_B.")
+@comparing_options
+@click.option("--allow-partial", is_flag=True, help="Leave out samples that only one of the runs has.")
+@output_folder_option
 @overwrite_option
 @media_root_option
 @output_options
@@ -354,12 +357,7 @@ def _pair_table(pairs: tuple[ComparedPair, ...]) -> Table:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Determines the random order and random pairs.")
 @click.option("--allow-partial", is_flag=True, help="Leave out samples that one of the runs does not have.")
-@click.option(
-    "-o",
-    "--output",
-    type=RunLocation(),
-    help="Store the run of the comparisons in this folder. The default is runs/<time>-metrics.",
-)
+@output_folder_option
 @overwrite_option
 @media_root_option
 @report_option

@@ -21,7 +21,6 @@ from multimodal_eval.data.readers.summary import NOT_USED
 from multimodal_eval.evaluation.metrics_registry import make_task
 
 if TYPE_CHECKING:
-    from multimodal_eval.core.records import RunInfo
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.plan import Plan
 

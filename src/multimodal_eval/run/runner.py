@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal_eval.core.progress import Progress, silent
-from multimodal_eval.core.records import RunInfo
+from multimodal_eval.core.records import Results, RunInfo, State
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.engine.base import Executor, Inline
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.signatures import States
 
 if TYPE_CHECKING:
-    from multimodal_eval.core.records import Results, State
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.run.generation.step import Generation
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["continue_run", "describe", "described_metrics", "find_damage", "now", "refuse_damage", "start"]
 
+LABELS = "human.json"
 # Packages whose version may change a score or the stored files.
 PACKAGES = ("numpy", "pyarrow", "msgspec", *EXTRA_PACKAGES, "pillow")
 
@@ -155,9 +156,6 @@ def described_metrics(plan: Plan) -> dict[str, Any]:
 def now() -> str:
     """The current time, as in run.json."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-LABELS = "human.json"
 
 
 def find_damage(run: RunContext) -> None:

@@ -38,6 +38,7 @@ __all__ = ["is_own", "rewrite", "signed", "state_folder"]
 # that is moved or copied stays its owner's, and so it does in a container or a new home that has the key. An edited
 # run.json, and a run of somebody else, do not have the right digest.
 
+KEY_BYTES = 32
 _made_here: set[str] = set()  # runs of this process, also temporary ones, by a digest of what they were started with
 
 
@@ -142,7 +143,6 @@ def _is_listed(folder: RunFolder, info: RunInfo) -> bool:
         return False
 
 
-KEY_BYTES = 32
 ADVICE = "It is read if you allow its folder with --media-root DIR"
 MOST_PIECES = 8  # between colons of an option
 NOWHERE = os.devnull  # has no files below it

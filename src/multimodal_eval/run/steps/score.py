@@ -226,7 +226,7 @@ class Score(Step):
         """Score some samples of a part only to test whether the process crashes."""
         samples = self._batch(suspect.part)[suspect.start : suspect.stop]
         (metric,) = (metric for metric in self.fresh if metric.name == suspect.metric)
-        self._scored(metric, samples)
+        self.scored(metric, samples)
 
     def exclude(self, part: int, rows: Mapping[str, Sequence[int]]) -> None:
         """Store the rows of a part that crash a metric, by metric. They are not scored then."""
@@ -236,10 +236,11 @@ class Score(Step):
         stored = without_checksum(self.run.folder.read_piece(_CRASHING.format(part), 0))
         return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[int]])
 
-    def _scored(self, metric: Metric, samples: Batch, crashing: Collection[int] = ()) -> Scores:
+    def scored(self, metric: Metric, samples: Batch, crashing: Collection[int] = ()) -> Scores:
+        """The scores of some samples, without committing them. Those that crash their process are errors."""
         if crashing:
             rows = np.array([row for row in range(len(samples)) if row not in crashing], np.int64)
-            others = iter(self._scored(metric, samples.take(rows)) if len(rows) else ())
+            others = iter(self.scored(metric, samples.take(rows)) if len(rows) else ())
             return Scores.of([CRASHED if row in crashing else next(others) for row in range(len(samples))])
         self.announce(metric.name)
         batches = [samples.rows(start, start + BATCH) for start in range(0, len(samples), BATCH)]
@@ -255,10 +256,6 @@ class Score(Step):
     def _scored_batch(self, metric: Metric, scorer: Scorer, retries: Retries, batch: Batch) -> Scores:
         with using(policy_of(self.run.plan.config)):
             return score_rows(metric, scorer, batch, self.run.plan.config.patterns, retries)
-
-    def scored(self, metric: Metric, samples: Batch) -> Scores:
-        """The scores of some samples, without committing them."""
-        return self._scored(metric, samples)
 
     def part(self, part: int) -> OpenPart | None:
         """Score a part and commit it; the facts for lint are stored in the run folder.
@@ -320,11 +317,11 @@ class Score(Step):
     ) -> Scores:
         """The scores of a part; if an earlier attempt kept scores, only the open samples are scored."""
         if kept is None:
-            return self._scored(metric, samples, crashing)
+            return self.scored(metric, samples, crashing)
         rows = [row for row, score in enumerate(kept) if score.status == "open"]
         index = {row: number for number, row in enumerate(rows)}
         asked = samples.take(np.array(rows, np.int64))
-        fresh = self._scored(metric, asked, {index[row] for row in crashing if row in index}) if rows else ()
+        fresh = self.scored(metric, asked, {index[row] for row in crashing if row in index}) if rows else ()
         return Scores.of([fresh[index[row]] if row in index else score for row, score in enumerate(kept)])
 
     def _kept_scores(self, part: int) -> dict[str, list[SampleScore]]:
