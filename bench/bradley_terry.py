@@ -1,7 +1,7 @@
 """Ratings from comparisons: time, coverage, and what stopping early costs. python bench/bradley_terry.py [RUNS]
 
-1. CPU time of the ratings of 50 systems with their covariance, against `choix` (ilsr_pairwise, without a covariance) on
-   the same comparisons, and its growth with the number of comparisons. Without choix, only our times.
+1. Ratings of 50 systems with their covariance beside `choix` (ilsr_pairwise, without a covariance) on the same
+   comparisons, and the growth with their number.
 2. Coverage of the 95 % intervals in RUNS (10,000) simulations: every sample is judged for all pairs of systems, and has
    its own effects on the systems, so that its comparisons are not independent. The target is the rating that endless
    samples would give.
@@ -15,33 +15,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import combinations
-from math import ceil
-from time import process_time
 
+import harness
 import numpy as np
+import until
+from harness import Measured, Work
 from numpy.typing import NDArray
 
-from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital, refusal_at
-from multimodal_eval.stats.bradley_terry import Comparisons, UndeterminedError, bradley_terry
+from multimodal_eval.stats.betting import confidence_sequence, refusal_at
+from multimodal_eval.stats.bradley_terry import Comparisons, Ties, UndeterminedError, bradley_terry
 
 Vector = NDArray[np.float64]
-Codes = NDArray[np.int64]
-WIDTHS = tuple(2.0**-power for power in range(2, 9))
 SIZES = (10_000, 100_000, 1_000_000)
 DESIGNS = [(4, 20, 1.0, 0.0), (4, 100, 1.0, 1.0), (8, 30, 1.0, 0.5), (8, 300, 2.0, 1.0), (20, 100, 1.0, 1.0)]
 STOPS = 20  # orders whose stopping times are computed, which takes longer
 CONTESTS = [(3, 500, 1.0), (6, 500, 1.0), (6, 500, 0.0), (10, 1000, 1.0)]
-
-
-def best(work: Callable[[], object], times: int = 5) -> float:
-    """The least CPU time of several runs."""
-    spent = []
-    for _ in range(times):
-        start = process_time()
-        work()
-        spent.append(process_time() - start)
-    return min(spent)
 
 
 def arena(count: int, systems: int = 50) -> Comparisons:
@@ -55,33 +45,32 @@ def arena(count: int, systems: int = 50) -> Comparisons:
     return Comparisons(first, second, share, systems, clusters=rng.integers(0, count // 10, count))
 
 
-def peer_time(data: Comparisons) -> float | None:
-    """The time of choix for the same comparisons; a tie is a win of each, and other results count twice."""
-    try:
-        import choix
-    except ImportError:
-        return None
+def ours(count: int, ties: Ties) -> Work:
+    data = arena(count)
+    return lambda: bradley_terry(data, ties=ties)
+
+
+def choix(count: int) -> Work:
+    """A tie is a win of each, and other results count twice."""
+    program, data = import_module("choix"), arena(count)
     rows = zip(data.first.tolist(), data.second.tolist(), data.share.tolist(), strict=True)
     wins = [
         pair
         for i, j, share in rows
         for pair in ([(i, j), (j, i)] if share == 0.5 else [(i, j) if share else (j, i)] * 2)
     ]
-    return best(lambda: choix.ilsr_pairwise(data.systems, wins, alpha=0), 1)
+    return lambda: program.ilsr_pairwise(data.systems, wins, alpha=0)
 
 
 def print_times() -> None:
     """Print the times and their ratio."""
-    print(f"{'comparisons':>12}{'ours (s)':>10}{'davidson (s)':>14}{'choix (s)':>11}{'ratio':>9}")
+    jobs: dict[tuple[str, int], Callable[[], Measured]] = {}
     for size in SIZES:
-        data = arena(size)
-        ours = best(partial(bradley_terry, data))
-        davidson = best(partial(bradley_terry, data, ties="davidson"))
-        peer = peer_time(data)
-        ratio = "" if peer is None else f"{peer / ours:9.0f}"
-        print(
-            f"{size:>12,}{ours:>10.3f}{davidson:>14.3f}{'' if peer is None else f'{peer:.2f}':>11}{ratio}", flush=True
-        )
+        jobs["Bradley-Terry", size] = partial(harness.run_inside, ours, size, "half")
+        jobs["Davidson", size] = partial(harness.run_inside, ours, size, "davidson")
+        jobs["choix", size] = partial(harness.run_inside, choix, size)
+    results = harness.in_turn(jobs, 3)
+    harness.print_table("ratings of 50 systems", results, {"choix": "Bradley-Terry"}, "comparisons")
 
 
 class Design:
@@ -142,13 +131,13 @@ def print_coverage(runs: int) -> None:
 
 def stopped_at(values: Vector, level: float) -> tuple[int, float]:
     """After how many samples it is certain which system is better, and the mean then; all samples if it never is."""
-    count = 20
-    while count < len(values):
-        interval = confidence_sequence(values[:count], len(values), (0.0, 1.0), level=level)
-        if (interval.low or 0) > 0.5 or (interval.high or 0) < 0.5:
-            return count, interval.value
-        count = max(count + 1, ceil(count * 1.05))
-    return len(values), float(values.mean())
+
+    def is_open(some: Vector) -> bool:
+        interval = confidence_sequence(some, len(values), (0.0, 1.0), level=level)
+        return (interval.low or 0) <= 0.5 <= (interval.high or 0)
+
+    count = until.needed(values, is_open)
+    return count, float(values[:count].mean())
 
 
 def print_stopping(runs: int) -> None:
@@ -164,7 +153,9 @@ def print_stopping(runs: int) -> None:
         orders = max(1, runs // 10)
         for order in range(orders):
             drawn = population[rng.permutation(samples)]
-            missed += any(_misses(drawn[:, pair], means[pair], refusal_at(level)) for pair in range(len(means)))
+            missed += any(
+                until.misses(drawn[:, pair], mean, until.SEVERAL, refusal_at(level)) for pair, mean in enumerate(means)
+            )
             if order < STOPS:
                 for pair, mean in enumerate(means):
                     count, value = stopped_at(drawn[:, pair], level)
@@ -176,12 +167,6 @@ def print_stopping(runs: int) -> None:
             f"{systems:>8}{samples:>9,}{spread:>8g}{missed / orders:>13.2%}{share:>10.0%}{f'{wrong} of {decided}':>13}",
             flush=True,
         )
-
-
-def _misses(values: Vector, mean: float, threshold: float) -> bool:
-    units = Units.of(values, len(values), (0.0, 1.0))
-    above, below = log_capital(units, mean, WIDTHS), log_capital(units.mirrored, 1 - mean, WIDTHS)
-    return bool(max(above.max(), below.max()) >= threshold)
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ encodes a repeated text once), on the distinct texts alone, and on texts of mixe
 best batch size. A ratio is the median over the rounds of the ratio within a round, of the time and of the processor
 time, which other programs on the machine change less. `--texts` takes fewer texts.
 
-Growth is the time and the peak memory for some distinct texts and for ten times as many, each in a process of its own.
-Start-up is measured in separate processes too: the time to the first score, and the memory.
+Growth is the time and the peak memory for some distinct texts and for ten times as many, start the time to the first
+score, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ import gzip
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ["MMEVAL_CACHE"] = "off"
 
+import harness
 import numpy as np
+from harness import Work
 from scipy.stats import pearsonr, spearmanr
 
 from multimodal_eval.core.machine import cores
@@ -45,8 +47,7 @@ from multimodal_eval.models.source import find_model
 NAME = "all-minilm-l6-v2"
 PAIR = ("A dog runs along the beach.", "A brown dog is running on the shore.")
 Encode = Callable[[Sequence[str]], Any]
-
-
+CONTESTANTS = ("ours", "sentence-transformers")
 BATCH_SIZES = (8, 16, 32, 64, 128)
 
 
@@ -148,48 +149,45 @@ def mixed_lengths(pairs: list[tuple[str, str, float]]) -> list[str]:
     return [" ".join(texts[start : start + 1 + start % 6]) for start in range(0, 1500)]
 
 
-def start(which: str, texts: Sequence[str]) -> None:
-    """In a separate process: score one pair, encode texts, then print the cosine, the seconds and the peak memory."""
-    encode = ours() if which == "ours" else peer()
-    left, right = encode(PAIR)
-    seconds, used = measured(encode, texts) if texts else (0.0, 0.0)
-    print(json.dumps([float(left @ right), seconds, used, peak_memory()]))
+def show_speed(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode], rounds: int, count: int) -> None:
+    texts = [text for left, right, _ in pairs for text in (left, right)]
+    race("all texts", texts[: 2 * count], contestants, rounds)
+    race("distinct", distinct_texts(pairs)[:count], contestants, rounds)
+    race("mixed lengths", mixed_lengths(pairs)[: max(1, count // 3)], contestants, rounds)
 
 
-def started(which: str, *arguments: str) -> tuple[float, float, float, float]:
-    command = [sys.executable, __file__, *arguments, "--start", which]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    cosine, seconds, used, memory = json.loads(done.stdout.splitlines()[-1])
-    return cosine, seconds, used, memory
+def of(which: str) -> Encode:
+    return ours() if which == "ours" else peer()
 
 
-def show_growth(path: str, count: int) -> None:
-    print("\ndistinct texts, and ten times as many, each in a separate process")
-    for which in ("ours", "sentence-transformers"):
-        few, many = (started(which, path, "--texts", str(size)) for size in (count // 10, count))
-        print(
-            f"  {which:24} {count // 10:,} texts {few[1]:6.2f} s ({few[2]:.2f} of processor) {few[3]:5.0f} MB;"
-            f" {count:,} texts {many[1]:6.2f} s ({many[2]:.2f}) {many[3]:5.0f} MB:"
-            f" {many[1] / few[1]:.1f} times the time ({many[2] / few[2]:.1f}), {many[3] - few[3]:+.0f} MB",
-            flush=True,
-        )
+def start(which: str) -> None:
+    """In a separate process: score one pair."""
+    left, right = of(which)(PAIR)
+    print(float(left @ right))
 
 
-def peak_memory() -> float:
-    """The peak memory in MB of this process alone: getrusage would include the parent's memory before the start."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+def encoding(which: str, path: str, count: int) -> Work:
+    encode, texts = of(which), distinct_texts(read_pairs(path))[:count]
+    encode(PAIR)
+    return lambda: encode(texts)
+
+
+def show_growth(path: str, count: int, rounds: int) -> None:
+    jobs = {
+        (which, size): partial(harness.run_inside, encoding, which, path, size)
+        for size in (count // 10, count)
+        for which in CONTESTANTS
+    }
+    results = harness.in_turn(jobs, rounds)
+    harness.print_table("growth with the number of distinct texts", results, dict.fromkeys(CONTESTANTS, "ours"))
 
 
 def show_starts(rounds: int) -> None:
-    print("\nfrom start to the first score, in a separate process")
-    for which in ("ours", "sentence-transformers"):
-        seconds = []
-        for _ in range(rounds):
-            before = time.perf_counter()
-            cosine, _, _, memory = started(which)
-            seconds.append(time.perf_counter() - before)
-        print(f"  {which:24} {statistics.median(seconds):6.2f} s  {memory:5.0f} MB  (cosine {cosine:.4f})")
+    jobs = {
+        (which, 1): partial(harness.run_command, [sys.executable, __file__, "--start", which]) for which in CONTESTANTS
+    }
+    results = harness.in_turn(jobs, rounds)
+    harness.print_table("from start to the first score", results, dict.fromkeys(CONTESTANTS, "ours"))
 
 
 def main() -> None:
@@ -198,36 +196,30 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--texts", type=int, default=5_000, help="of each race at most")
     parser.add_argument("--only", type=lambda text: text.split(","), default=("agreement", "speed", "growth", "start"))
-    parser.add_argument("--start", choices=["ours", "sentence-transformers"])
+    parser.add_argument("--start", choices=CONTESTANTS)
     options = parser.parse_args()
     if options.start:
-        start(options.start, distinct_texts(read_pairs(options.pairs))[: options.texts] if options.pairs else [])
+        start(options.start)
         return
     if not options.pairs:
         parser.error("PAIRS is required")
     pairs = read_pairs(options.pairs)
-    contestants = {
-        "sentence-transformers": peer(),  # a race replaces it by the one with the best batch size
-        "ours, float32": ours(),
-        "ours, int8": ours(f"{NAME}+int8"),
-        "ours, torch": ours(f"torch:{NAME}"),
-        "ours, torch bf16": ours(f"torch:{NAME}+bf16"),
-    }
-    if "agreement" in options.only:
-        show_agreement(pairs, contestants)
-    if "speed" in options.only:
-        show_speed(pairs, contestants, options.rounds, options.texts)
+    if {"agreement", "speed"} & set(options.only):
+        contestants = {
+            "sentence-transformers": peer(),  # a race replaces it by the one with the best batch size
+            "ours, float32": ours(),
+            "ours, int8": ours(f"{NAME}+int8"),
+            "ours, torch": ours(f"torch:{NAME}"),
+            "ours, torch bf16": ours(f"torch:{NAME}+bf16"),
+        }
+        if "agreement" in options.only:
+            show_agreement(pairs, contestants)
+        if "speed" in options.only:
+            show_speed(pairs, contestants, options.rounds, options.texts)
     if "growth" in options.only:
-        show_growth(options.pairs, min(options.texts, len(distinct_texts(pairs))))
+        show_growth(options.pairs, min(options.texts, len(distinct_texts(pairs))), options.rounds)
     if "start" in options.only:
         show_starts(options.rounds)
-
-
-def show_speed(pairs: list[tuple[str, str, float]], contestants: dict[str, Encode], rounds: int, count: int) -> None:
-    texts = [text for left, right, _ in pairs for text in (left, right)]
-    race("all texts", texts[: 2 * count], contestants, rounds)
-    race("distinct", distinct_texts(pairs)[:count], contestants, rounds)
-    race("mixed lengths", mixed_lengths(pairs)[: max(1, count // 3)], contestants, rounds)
 
 
 if __name__ == "__main__":

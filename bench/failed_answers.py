@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from multimodal_eval.core.answers import ERROR_PATTERNS, is_error_message
-from multimodal_eval.core.failures import compiled_patterns
+from multimodal_eval.core.failures import ERROR_PATTERNS, compiled_patterns, is_error_message
 from multimodal_eval.lint.failed_answers import Doubt, doubts_about
 
 KINDS = ("failure", "SUSPECTED_FAILURE", "REFUSAL")

@@ -1,12 +1,12 @@
 """Answers from an endpoint: a whole command of ours beside those of other evaluators, against the same server.
 
-    python bench/generation.py [--inspect VENV] [--lm-eval VENV] [--lmms-eval VENV] [--samples 2000] [--rounds 3]
+    python bench/generation.py [--inspect VENV] [--lm-eval VENV] [--lmms-eval VENV] [--only compared,faults]
 
 The server (tests/generate/server.py) is a process of its own, answers every request after 50 ms, and counts. All
 programs may have 100 requests under way, which allows 2,000 per second. A VENV is a virtual environment with the
 package: inspect_ai with openai, lm-eval[api], lmms_eval. All get text; ours and lmms-eval also get an image of 80 kB
-per request. Runs alternate. Prints the best rate between the first and the last request, the time of the whole command,
-peak memory, and how ours grows from 1,000 to 10,000 samples.
+per request. `faults`: 30 % of the requests end in HTTP 429, 500 or 503, a reset, a connection that closes with half a
+reply or none, or JSON that is cut off.
 """
 
 from __future__ import annotations
@@ -21,10 +21,21 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import harness
+from harness import MMEVAL, Measured
+
+from multimodal_eval.data.runs.run_folder import RunFolder
+
+ROOT = Path(__file__).resolve().parent.parent
 LATENCY, CONNECTIONS = 0.05, 100
+FAULTS = {
+    **{"rate_limit": 0.05, "error": 0.05, "unavailable": 0.05, "reset": 0.05},
+    **{"closed": 0.025, "half_closed": 0.025, "wrong_json": 0.05},
+}
 IMAGES = 1_000  # distinct ones
 
 INSPECT = """
@@ -67,15 +78,6 @@ def doc_to_visual(doc):
 """
 
 
-@dataclass(frozen=True, order=True)
-class Measured:
-    """Of one command."""
-
-    rate: float  # requests per second
-    seconds: float
-    megabytes: float
-
-
 @dataclass(frozen=True)
 class Contestant:
     """A program, and how it is called."""
@@ -83,6 +85,7 @@ class Contestant:
     name: str
     python: str
     takes_images: bool = False
+    connections: int = CONNECTIONS
 
     def command(self, folder: Path, data: Path, url: str) -> list[str]:
         """The command that asks every question of the data, in the folder."""
@@ -95,9 +98,8 @@ class Contestant:
 
     def _ours(self, folder: Path, data: Path, url: str) -> list[str]:
         shutil.rmtree(folder / "run", ignore_errors=True)
-        command = [self.python, "-m", "multimodal_eval.cli.main", "run", str(data), "--model", "openai:tiny"]
-        options = ["--base-url", url, "--metrics", "exact_match", "--no-cache", "--concurrency", str(CONNECTIONS)]
-        return [*command, *options, "-o", str(folder / "run")]
+        options = ["--base-url", url, "--metrics", "exact_match", "--no-cache", "--concurrency", str(self.connections)]
+        return [*MMEVAL, "run", str(data), "--model", "openai:tiny", *options, "-o", str(folder / "run")]
 
     def _inspect(self, folder: Path, data: Path, url: str) -> list[str]:
         (folder / "questions.py").write_text(INSPECT.format(data=str(data)))
@@ -124,11 +126,10 @@ class Contestant:
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def served(latency: float, *options: str) -> Iterator[str]:
     """The server in a process of its own."""
-    command = [sys.executable, "-m", "tests.generate.server", "--latency", str(LATENCY), "--constant", "yes"]
-    root = Path(__file__).resolve().parent.parent
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+    command = [sys.executable, "-m", "tests.generate.server", "--latency", str(latency), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().strip()
@@ -160,19 +161,15 @@ def write_images(folder: Path) -> float:
     return sum((folder / f"{number}.jpg").stat().st_size for number in range(IMAGES)) / IMAGES / 1000
 
 
-def measured(contestant: Contestant, folder: Path, data: Path, url: str) -> Measured:
-    """One run of a command."""
+def measured(contestant: Contestant, folder: Path, data: Path, url: str, latency: float = LATENCY) -> Measured:
+    """One run of a command; its value is the number of requests per second."""
     _taken(url)
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hf")}
     keys = {"LOCAL_API_KEY": "x", "LOCAL_BASE_URL": url, "OPENAI_API_KEY": "x", "OPENAI_API_BASE": url}
-    command = ["/usr/bin/time", "-f", "%e %M", *contestant.command(folder, data, url)]
-    environment = {**os.environ, **offline, **keys}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
-    if done.returncode:
-        raise SystemExit(f"{contestant.name} failed:\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
-    seconds, kilobytes = done.stderr.splitlines()[-1].split()
+    command = contestant.command(folder, data, url)
+    run = harness.run_command(command, env={**os.environ, **offline, **keys}, cwd=folder)
     taken = _taken(url)
-    return Measured(taken["requests"] / (taken["seconds"] + LATENCY), float(seconds), float(kilobytes) / 1024)
+    return replace(run, value=taken["requests"] / (taken["seconds"] + latency))
 
 
 def _taken(url: str) -> dict[str, float]:
@@ -181,39 +178,50 @@ def _taken(url: str) -> dict[str, float]:
     return taken
 
 
-def compared(
-    contestants: list[Contestant], folder: Path, url: str, samples: int, rounds: int, with_images: bool
-) -> None:
-    """Run all in turn, and print a table."""
-    data = write_data(folder, samples, with_images=with_images)
-    chosen = [contestant for contestant in contestants if contestant.takes_images or not with_images]
-    runs: dict[str, list[Measured]] = {contestant.name: [] for contestant in chosen}
-    for _ in range(rounds):
-        for contestant in chosen:
-            runs[contestant.name].append(measured(contestant, folder, data, url))
-    what = "an image of 80 kB each" if with_images else "text"
-    print(f"\n{f'{samples:,} requests, {what}':40} requests/s {'ratio':>7} {'whole command':>14} {'memory':>9}")
-    ours = max(run.rate for run in runs[chosen[0].name])
-    for name, measurements in runs.items():
-        rate, seconds = max(run.rate for run in measurements), min(run.seconds for run in measurements)
-        memory = min(run.megabytes for run in measurements)
-        print(f"{name:40} {rate:10,.0f} {ours / rate:7.1f}x {seconds:12.1f} s {memory:6.0f} MB")
+def compared(contestants: list[Contestant], folder: Path, options: argparse.Namespace) -> None:
+    """All in turn, with text and with images, and how ours grows."""
+    print(f"images: {write_images(folder):.0f} kB on average")
+    with served(LATENCY, "--constant", "yes") as url:
+        for kind in ("text", "images"):
+            with_images = kind == "images"
+            data = write_data(folder, options.samples, with_images=with_images)
+            jobs = {
+                (each.name, options.samples): partial(measured, each, folder, data, url)
+                for each in contestants
+                if each.takes_images or not with_images
+            }
+            against = dict.fromkeys((each.name for each in contestants[1:]), contestants[0].name)
+            harness.print_table(
+                f"{kind}; value: requests/s", harness.in_turn(jobs, options.rounds), against, "requests"
+            )
+        sizes = {size: write_data(folder, size, with_images=False) for size in (1_000, 10_000)}
+        growth = {("mmeval run", size): partial(measured, contestants[0], folder, sizes[size], url) for size in sizes}
+        harness.print_table("growth; value: requests/s", harness.in_turn(growth, options.rounds), unit="requests")
 
 
-def growth(ours: Contestant, folder: Path, url: str, samples: int, rounds: int) -> None:
-    """How ours grows by a factor of ten."""
-    print("\nmmeval run: growth")
-    for count in (samples, 10 * samples):
-        data = write_data(folder, count, with_images=False)
-        runs = [measured(ours, folder, data, url) for _ in range(rounds)]
-        best = min(run.seconds for run in runs)
-        print(f"{count:10,} samples {best:8.1f} s {min(run.megabytes for run in runs):8.0f} MB")
+def faults(ours: Contestant, folder: Path, options: argparse.Namespace) -> None:
+    """60 requests at once, 100 ms each: 600 are allowed per second, and 420 answers if 30 % of the requests fail."""
+    data = write_data(folder, options.samples, with_images=False)
+    words = [word for name, share in FAULTS.items() for word in ("--fault", f"{name}={share}")]
+
+    def job(*settings: str) -> Measured:
+        with served(0.1, *settings) as url:
+            run = measured(replace(ours, connections=60), folder, data, url, 0.1)
+        generation = RunFolder(folder / "run").read_info().generation
+        assert generation is not None
+        assert generation.statuses.get("ok", 0) == options.samples, generation.statuses  # every sample is answered
+        return run
+
+    kinds: dict[str, list[str]] = {"no faults": [], "30 % faults": words}
+    jobs = {(name, options.samples): partial(job, *settings) for name, settings in kinds.items()}
+    harness.print_table("faults; value: requests/s of 600", harness.in_turn(jobs, options.rounds), unit="samples")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for peer in ("inspect", "lm-eval", "lmms-eval"):
         parser.add_argument(f"--{peer}", metavar="VENV", help=f"compare with {peer} of this virtual environment")
+    parser.add_argument("--only", default="compared,faults")
     parser.add_argument("--samples", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
@@ -224,12 +232,11 @@ def main() -> None:
         for name, venv in peers.items()
         if venv
     ]
-    with tempfile.TemporaryDirectory() as scratch, served() as url:
-        folder = Path(scratch)
-        print(f"images: {write_images(folder):.0f} kB on average")
-        for with_images in (False, True):
-            compared(contestants, folder, url, options.samples, options.rounds, with_images=with_images)
-        growth(contestants[0], folder, url, 1_000, options.rounds)
+    with tempfile.TemporaryDirectory() as scratch:
+        if "compared" in options.only:
+            compared(contestants, Path(scratch), options)
+        if "faults" in options.only:
+            faults(contestants[0], Path(scratch), options)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def made_images(folder: Path, count: int) -> None:
 
 
 def made_input(folder: Path, images: int, samples: int) -> Path:
-    from clip_gpu import captions
+    from gpu_models.clip import captions
 
     path = folder / f"samples-{samples}.jsonl"
     with path.open("w") as file:
@@ -53,7 +53,7 @@ def made_input(folder: Path, images: int, samples: int) -> Path:
 def made_model(folder: Path, kind: str) -> Path:
     """A folder as of the Hugging Face hub, with random weights and a tokenizer of whole words."""
     import torch
-    from clip_gpu import END, MODELS, START, WORDS, towers
+    from gpu_models.clip import END, MODELS, START, WORDS, towers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     torch.set_num_threads(os.cpu_count() or 1)

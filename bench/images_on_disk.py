@@ -17,7 +17,6 @@ Sections, in bench/disk_images, with the minutes that each takes on one H200 wit
     stages         0.6  ViT-B/32 with the time of each stage
     pool           0.6  the decoding processes alone
     equal          0.6  scores beside those of onnxruntime on the CPU
-    arrays         0.3  images that are already decoded
 
 `--small` (600 images, a tiny model, torch on the CPU if there is no GPU) measures nothing: it shows that every
 section runs. `--cpu` uses onnxruntime on the CPU instead of torch. Each result is printed at once. `--minutes` is the
@@ -28,7 +27,7 @@ Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if th
 images are made again by each call, which takes 15 seconds:
 
     python bench/images_on_disk.py --minutes 9.5 --only torchmetrics,growth,start,ray     # 5 minutes
-    python bench/images_on_disk.py --minutes 9.5 --only l14,pool,equal,arrays             # 4 minutes
+    python bench/images_on_disk.py --minutes 9.5 --only l14,pool,equal                    # 4 minutes
     python bench/models_gpu.py --minutes 9.5 --only perplexity,sentences,conversations,clip   # 3 minutes
 """
 
@@ -55,7 +54,6 @@ SECTIONS = {
     "stages": (speed.stages, 0.6),
     "pool": (processes.pool, 0.6),
     "equal": (engines.equal, 0.6),
-    "arrays": (speed.arrays, 0.3),
 }
 
 

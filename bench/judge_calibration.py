@@ -4,18 +4,18 @@
 anew. The tables are those of docs/believe-a-judge.md.
 
 1. The share of 95 % intervals that contain the true mean, and their mean width: of the verdicts as they are (naive), of
-   the labels alone, of PPI, PPI++ and, for verdicts of 0 and 1, Rogan-Gladen. Many simulations are computed at once, by
-   array versions of the package's functions; the first ones of every judge are compared with the functions themselves.
-2. With clusters, and with labels drawn uniformly, by expected errors, or by expected errors after a pilot. These
-   simulations call the functions themselves, and there are a tenth of them.
+   the labels alone, of PPI, PPI++ and, for verdicts of 0 and 1, Rogan-Gladen. All takes some minutes on two cores.
+2. With clusters, and with labels drawn uniformly, by expected errors, or by expected errors after a pilot: a tenth of
+   the simulations.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.random import Generator
@@ -24,15 +24,12 @@ from numpy.typing import NDArray
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.intervals import Interval, interval
 from multimodal_eval.stats.label_budget import combined_probabilities, drawn, expected_errors, selection_probabilities
-from multimodal_eval.stats.ppi import FEW_DISAGREEMENTS, ppi_difference, ppi_mean
+from multimodal_eval.stats.ppi import ppi_difference, ppi_mean
 from multimodal_eval.stats.rogan_gladen import rogan_gladen
-from multimodal_eval.stats.special import ndtri, stdtrit
 
 Vector = NDArray[np.float64]
 SAMPLES, LABELS = 10_000, (100, 300, 1000)
-CHUNK = 50  # simulations that are computed at once
-CHECKED = 3  # simulations of a chunk that are compared with the package's functions, in the first chunk
-SLOWER = 10  # how many times fewer simulations call the functions themselves
+CHUNK = 50  # simulations that a process does together
 
 
 @dataclass(frozen=True)
@@ -167,123 +164,11 @@ def drawn_intervals(judged: Judged, labels: int, seed: int) -> Iterator[tuple[st
     yield "active after a pilot", ppi_mean(judged.judge, pilot, probability=combined).interval
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The intervals of one method in many simulations."""
-
-    low: Vector
-    high: Vector
-
-
-def wilson(p: Vector, n: Vector | float, z: float) -> Bounds:
-    middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return Bounds(np.maximum((middle - half) / scale, 0), np.minimum((middle + half) / scale, 1))
-
-
-def many_ppi(judge: Vector, human: Vector, power: float | None, *, is_rate: bool) -> Bounds:
-    """`ppi_mean` for the rows of two arrays, whose first columns are labelled."""
-    labels, others = human.shape[1], judge.shape[1] - human.shape[1]
-    verdicts, rest = judge[:, :labels], judge[:, labels:]
-    means, verdict_means = human.mean(axis=1), verdicts.mean(axis=1)
-    if power is None:
-        covariance = ((human - means[:, None]) * (verdicts - verdict_means[:, None])).mean(axis=1)
-        chosen = np.clip(covariance / (judge.var(axis=1, ddof=1) * (1 + labels / others)), 0, 1)
-    else:
-        chosen = np.full(len(judge), power)
-    freedom = labels - 1 - (chosen > 0) * (power is None)
-    value, variance = means.copy(), (human - chosen[:, None] * verdicts).var(axis=1) / freedom
-    if others:
-        value += chosen * (rest.mean(axis=1) - verdict_means)
-        variance += chosen**2 * rest.var(axis=1) / others
-    quantile = np.vectorize(stdtrit)(freedom, 0.975)
-    if not is_rate:
-        half = quantile * np.sqrt(variance)
-        return Bounds(value - half, value + half)
-    for label, verdict in ((1, 0), (0, 1)):
-        rare = ((label - verdict) * (human - verdicts) >= 0.5).sum(axis=1) < FEW_DISAGREEMENTS
-        away = label - chosen * verdict - (means - chosen * verdict_means)
-        variance += rare * (chosen > 0) * 0.5 * away**2 / labels**2
-    inside = np.clip(value, 0.5 / labels, 1 - 0.5 / labels)
-    spread = inside * (1 - inside)
-    most = judge.shape[1] * np.maximum(1, spread / human.var(axis=1, ddof=1))
-    bounds = wilson(inside, np.minimum(spread / variance, most), quantile)
-    return Bounds(np.minimum(bounds.low, np.clip(value, 0, 1)), np.maximum(bounds.high, np.clip(value, 0, 1)))
-
-
-def many_rogan_gladen(judge: Vector, human: Vector) -> Bounds:
-    """`rogan_gladen` in the same way; 0 to 1 if it is not defined."""
-    z, verdicts, samples = float(ndtri(0.975)), judge[:, : human.shape[1]], judge.shape[1]
-    positives, negatives = human.sum(axis=1), (1 - human).sum(axis=1)
-    hits, rejections = (human * verdicts).sum(axis=1), ((1 - human) * (1 - verdicts)).sum(axis=1)
-    p = (judge.sum(axis=1) + z * z / 2) / (samples + z * z)
-    q1, q0 = (hits + 0.5) / (positives + 1), (rejections + 0.5) / (negatives + 1)
-    better = q0 + q1 - 1
-    defined = (hits / positives + rejections / negatives > 1) & (better > 0)
-    theta, v1, v0 = (p + q0 - 1) / better, q1 * (1 - q1), q0 * (1 - q0)
-    variance = p * (1 - p) / (samples + z * z)
-    variance += (1 - theta) ** 2 * v0 / (negatives + 1) + theta**2 * v1 / (positives + 1)
-    variance -= 2 * (theta * v1 + (1 - theta) * v0) / samples
-    centre = theta + 2 * z * z * (theta * v1 / (positives + 1) - (1 - theta) * v0 / (negatives + 1))
-    half = z * np.sqrt(np.maximum(variance, 0)) / better
-    value = np.clip(
-        (judge.mean(axis=1) + rejections / negatives - 1) / (hits / positives + rejections / negatives - 1), 0, 1
-    )
-    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
-    low, high = np.minimum(low, value), np.maximum(high, value)
-    return Bounds(np.where(defined, low, 0.0), np.where(defined, high, 1.0))
-
-
-def many(judged: list[Judged], labels: int) -> dict[str, Bounds]:
-    """The intervals of all methods, each for all simulations."""
-    of_b = [(each.judge_b, each.human_b) for each in judged if each.judge_b is not None and each.human_b is not None]
-    judge, human = np.stack([each.judge for each in judged]), np.stack([each.human[:labels] for each in judged])
-    if of_b:
-        judge = np.stack([b for b, _ in of_b]) - judge
-        human = np.stack([b[:labels] for _, b in of_b]) - human
-    is_rate = bool(np.isin(human[0], (0, 0.5, 1)).all()) and not of_b
-    is_binary = bool(np.isin(judge[0], (0, 1)).all())
-    if is_binary:
-        naive = wilson(judge.mean(axis=1), SAMPLES, float(ndtri(0.975)))
-    else:
-        half = float(stdtrit(SAMPLES - 1, 0.975)) * judge.std(axis=1, ddof=1) / np.sqrt(SAMPLES)
-        naive = Bounds(judge.mean(axis=1) - half, judge.mean(axis=1) + half)
-    intervals = {
-        "naive": naive,
-        "labels": many_ppi(judge[:, :labels], human, 0.0, is_rate=is_rate),
-        "PPI": many_ppi(judge, human, 1.0, is_rate=is_rate),
-        "PPI++": many_ppi(judge, human, None, is_rate=is_rate),
-    }
-    return intervals | ({"Rogan-Gladen": many_rogan_gladen(judge, human)} if is_binary else {})
-
-
-def compare_with_package(judged: list[Judged], labels: int, intervals: dict[str, Bounds]) -> None:
-    """Stop if an array version gives another interval than the package."""
-    for number, each in enumerate(judged):
-        for method, expected in intervals_of(each, labels):
-            bounds = intervals[method].low[number], intervals[method].high[number]
-            if not np.allclose(bounds, (expected.low or 0.0, expected.high or 0.0), rtol=0, atol=1e-12):
-                raise AssertionError(f"{method}, {labels} labels: {bounds} instead of {expected}")
-
-
 Sums = dict[str, tuple[int, float]]  # method -> how many intervals cover the truth, and the sum of their widths
 
 
 def simulated(name: str, labels: int, seed: int, count: int) -> Sums:
-    """Simulations that are computed at once."""
-    make, truth = JUDGES[name]
-    judged = [make(np.random.default_rng([number, labels])) for number in range(seed, seed + count)]
-    intervals = many(judged, labels)
-    if seed == 0:
-        compare_with_package(judged[:CHECKED], labels, intervals)
-    return {
-        method: (int(((each.low <= truth) & (truth <= each.high)).sum()), float((each.high - each.low).sum()))
-        for method, each in intervals.items()
-    }
-
-
-def simulated_one_by_one(name: str, labels: int, seed: int, count: int) -> Sums:
-    """Simulations that call the package's functions."""
+    """Some simulations of a judge."""
     make, truth = {**JUDGES, **CLUSTERED, **CONFIDENT}[name]
     sums: Sums = {}
     for number in range(seed, seed + count):
@@ -296,34 +181,27 @@ def simulated_one_by_one(name: str, labels: int, seed: int, count: int) -> Sums:
     return sums
 
 
-def table(names: list[str], run: Callable[..., Sums], simulations: int, processes: int) -> Iterator[str]:
+def table(names: Iterable[str], simulations: int, processes: int) -> Iterator[str]:
     """Rows of Markdown: one per judge and number of labels."""
+    starts = range(0, simulations, CHUNK)
+    methods: list[str] = []
     with ProcessPoolExecutor(processes) as pool:
         jobs = {
             (name, labels): [
-                pool.submit(run, name, labels, start, min(CHUNK, simulations - start))
-                for start in range(0, simulations, CHUNK)
+                pool.submit(simulated, name, labels, start, min(CHUNK, simulations - start)) for start in starts
             ]
-            for name in names
-            for labels in LABELS
+            for name, labels in product(names, LABELS)
         }
-        methods: list[str] = []
         for (name, labels), futures in jobs.items():
-            totals: Sums = {}
-            for future in futures:
-                for method, (covered, width) in future.result().items():
-                    before = totals.get(method, (0, 0.0))
-                    totals[method] = before[0] + covered, before[1] + width
+            results = [future.result() for future in futures]
             if not methods:
-                methods = list(totals)
+                methods = list(results[0])
                 yield "| judge | labels | " + " | ".join(methods) + " |"
                 yield "|---|---:|" + "---:|" * len(methods)
-            shown = [
-                f"{totals[method][0] / simulations:.1%} ({totals[method][1] / simulations:.3f})"
-                if method in totals
-                else ""
-                for method in methods
-            ]
+            shown = []
+            for method in methods:
+                covered, width = (sum(each[method][place] for each in results if method in each) for place in (0, 1))
+                shown.append(f"{covered / simulations:.1%} ({width / simulations:.3f})" if method in results[0] else "")
             yield f"| {name} | {labels:,} | " + " | ".join(shown) + " |"
 
 
@@ -332,14 +210,10 @@ def main() -> None:
     parser.add_argument("-s", "--simulations", type=int, default=10_000)
     parser.add_argument("-p", "--processes", type=int, default=2)
     options = parser.parse_args()
-    fewer = max(1, options.simulations // SLOWER)
-    for names, run, count in (
-        (list(JUDGES), simulated, options.simulations),
-        (list(CLUSTERED), simulated_one_by_one, fewer),
-        (list(CONFIDENT), simulated_one_by_one, fewer),
-    ):
+    fewer = max(1, options.simulations // 10)
+    for names, count in ((JUDGES, options.simulations), (CLUSTERED, fewer), (CONFIDENT, fewer)):
         print(f"coverage (mean width), {count:,} simulations")
-        for row in table(names, run, count, options.processes):
+        for row in table(names, count, options.processes):
             print(row, flush=True)
         print()
 

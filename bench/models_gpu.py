@@ -7,11 +7,10 @@ Sections, each a file in bench/gpu_models, with the minutes that it takes on an 
     perplexity       0.7  SmolLM2-135M's shape against transformers, in the order of the file and sorted by length
     sentences        0.8  all-MiniLM-L6-v2's shape against sentence-transformers' `encode` with its best batch size
     conversations    1    a LLaVA with the towers of CLIP ViT-B/32 and SmolLM2-135M, in batches and one at a time
+    images           1    decoded images of 640 x 480, CLIP ViT-B/32 and ViT-L/14@336 against torchmetrics' CLIPScore
     clip             0.5  the texts of CLIP ViT-B/32 against transformers
     sentences_bf16   1.5  the same as `sentences`, in bfloat16
-    tokens           1    the vectors that bertscore needs
-    billion          2.5  a llama with 1.2 billion parameters, as `perplexity`
-    processor        -    sentences on the CPU in every number format (with `--cpu`, and `taskset` for fewer cores)
+    compiled         -    the same as `images`, with torch.compile
 
 Weights are random, made from the published configurations, and so are texts. Nothing is downloaded. `--small` is
 quick on a CPU and measures nothing: it shows that every section runs. Each result is printed at once. `--minutes` is
@@ -20,7 +19,7 @@ the time budget of the call: a section that would not fit is not started, and on
 Commands for half an hour on a GPU, in order of importance (PYTHONPATH=src if the package is not installed):
 
     python bench/models_gpu.py --minutes 9.5 --only perplexity,sentences,conversations,clip      # 3 minutes
-    python bench/models_gpu.py --minutes 9.5 --only sentences_bf16,tokens,billion                # 5 minutes
+    python bench/models_gpu.py --minutes 9.5 --only images,sentences_bf16                        # 3 minutes
 """
 
 from __future__ import annotations
@@ -46,11 +45,10 @@ SECTIONS = {
     "perplexity": ("perplexity:perplexity", 0.7),
     "sentences": ("sentences:sentences", 0.8),
     "conversations": ("conversations:conversations", 1.0),
-    "clip": ("clip_texts:clip", 0.5),
+    "images": ("clip:images", 1.0),
+    "clip": ("clip:clip", 0.5),
     "sentences_bf16": ("sentences:sentences_bf16", 1.5),
-    "tokens": ("tokens:tokens", 1.0),
-    "billion": ("perplexity:billion", 2.5),
-    "processor": ("processor:processor_formats", 1.0),
+    "compiled": ("clip:compiled", 2.0),
 }
 
 
@@ -80,7 +78,7 @@ def main() -> None:
     say(f"{device}, {len(os.sched_getaffinity(0))} cores, torch {torch.__version__}, "
         f"transformers {transformers.__version__}")  # fmt: skip
     work = {
-        name: Section(lambda place=place: measure(place), minutes, by_default=name != "processor")  # type: ignore[misc]
+        name: Section(lambda place=place: measure(place), minutes, by_default=name != "compiled")  # type: ignore[misc]
         for name, (place, minutes) in SECTIONS.items()
     }
     sys.exit(sections.run(work, options, quick=Setting.small))

@@ -3,74 +3,63 @@
 A caption is an answer or a reference (five per sample); see growing_captions.py. Every run is a separate process, from
 JSONL files to results.json. For each stage it prints the wall time, the processor time of all cores (which other
 processes on the machine do not affect), and the growth of the processor time per caption relative to the smallest run.
-Then it prints captions per second, samples per core second, and the peak memory of the process. With --ray the same
-plan also runs on a Ray cluster of two nodes (separate processes) on this machine. Needs 2 GB of disk for 10^7.
+Then it prints captions per second, samples per core second, and the peak memory of the process with its largest child.
+With --ray the same plan also runs on a Ray cluster of two nodes (separate processes) on this machine. Needs 2 GB of
+disk for 10^7.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
+import time
 from pathlib import Path
 
+import harness
 from growing_captions import CAPTIONS, write
+from harness import Measured, Work
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 STAGES = ("reading", "fitting", "merging", "scoring", "results")
 
-RUN = """
-import json, resource, sys, time
-from pathlib import Path
-from multimodal_eval import Engine, evaluate
-from multimodal_eval.core.machine import cores
 
-pattern, output, engine, address = sys.argv[1:]
-marks, last = {}, (time.perf_counter(), time.process_time())
+def whole_run(pattern: str, engine: str, address: str) -> Work:
+    """A run whose value is, by stage, the seconds and those of the processor."""
+    from multimodal_eval import Engine, evaluate
 
-def progress(stage, done, total):
-    global last
-    now = time.perf_counter(), time.process_time()
-    before = marks.get(stage, (0.0, 0.0))
-    marks[stage] = tuple(b + n - l for b, n, l in zip(before, now, last))
-    last = now
+    chosen = Engine("ray", address=address) if engine == "ray" else Engine("local")
 
-more = {} if engine == "local" else {"engine": Engine(engine, address=address)}
-start = last[0]
-run = evaluate(pattern, metrics=["cider_d"], skip_lint=True, output=output, progress=progress, **more)
-marks["results"] = (time.perf_counter() - last[0], time.process_time() - last[1])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"stages": marks, "seconds": time.perf_counter() - start, "mb": peak, "cores": cores(),
-                  "value": run["cider_d"]["value"], "state": (run.path / "state" / "cider_d.bin").stat().st_size}))
-"""
+    def work() -> dict[str, object]:
+        marks: dict[str, tuple[float, float]] = {}
+        last = time.perf_counter(), time.process_time()
 
+        def mark(stage: str, *_: object) -> None:
+            nonlocal last
+            now, before = (time.perf_counter(), time.process_time()), marks.get(stage, (0.0, 0.0))
+            marks[stage] = before[0] + now[0] - last[0], before[1] + now[1] - last[1]
+            last = now
 
-def measured(pattern: str, engine: str, address: str = "") -> dict[str, object]:
-    with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-c", RUN, pattern, str(Path(scratch) / "run"), engine, address]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return dict(json.loads(done.stdout))
+        with tempfile.TemporaryDirectory() as scratch:
+            output = Path(scratch) / "run"
+            run = evaluate(pattern, metrics=["cider_d"], skip_lint=True, output=output, progress=mark, engine=chosen)
+            mark("results")
+            state = (output / "state" / "cider_d.bin").stat().st_size
+            return {"stages": marks, "score": run["cider_d"]["value"], "state": state}
+
+    return work
 
 
-def show(captions: int, engine: str, result: dict[str, object], first: dict[str, float]) -> None:
-    stages: dict[str, list[float]] = result["stages"]  # type: ignore[assignment]
-    everything = [float(result["seconds"]), sum(work for _, work in stages.values())]  # type: ignore[arg-type]
+def show(captions: int, engine: str, run: Measured, first: dict[str, float]) -> None:
     print(f"{captions:,} captions, {engine}")
-    for stage, (seconds, work) in {**{s: stages[s] for s in STAGES if s in stages}, "total": everything}.items():
+    stages = {stage: run.value["stages"][stage] for stage in STAGES if stage in run.value["stages"]}
+    for stage, (seconds, work) in {**stages, "total": (run.seconds, run.cpu)}.items():
         growth = work / captions / first.setdefault(f"{engine} {stage}", work / captions)
-        rate = captions / seconds
         print(
-            f"  {stage:8} {seconds:8.2f} s {work:8.2f} s of work ({growth:4.2f}x) {rate:11,.0f} captions/s "
-            f"{captions / CAPTIONS / work:9,.0f} samples/s per core"
+            f"  {stage:8} {seconds:8.2f} s {work:8.2f} s of work ({growth:4.2f}x) "
+            f"{captions / seconds:11,.0f} captions/s {captions / CAPTIONS / work:9,.0f} samples/s per core"
         )
-    size = int(result["state"]) / 1e6  # type: ignore[call-overload]
-    print(
-        f"  {result['mb']:.0f} MB; table of document frequencies {size:.1f} MB; CIDEr-D {result['value']!r}", flush=True
-    )
+    size = run.value["state"] / 1e6
+    print(f"  {run.megabytes:.0f} MB; table of document frequencies {size:.1f} MB; CIDEr-D {run.value['score']!r}")
 
 
 def main() -> None:
@@ -91,9 +80,9 @@ def main() -> None:
             folder = (options.keep or Path(scratch)) / str(captions)
             pattern = str(folder / "part-*.jsonl") if folder.exists() else write(folder, captions)
             written = captions // CAPTIONS * CAPTIONS
-            show(written, "local", measured(pattern, "local"), first)
+            show(written, "local", harness.run_inside(whole_run, pattern, "local", ""), first)
             if cluster is not None:
-                show(written, "ray", measured(pattern, "ray", cluster.address), first)
+                show(written, "ray", harness.run_inside(whole_run, pattern, "ray", cluster.address), first)
         if cluster is not None:
             cluster.shutdown()  # type: ignore[no-untyped-call, unused-ignore]
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from math import log, log1p, sqrt
+from functools import partial
+from math import ceil, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ Vector = NDArray[np.float64]
 ALPHA, SIZE, COVERAGE_SIZE = 0.05, 5000, 1000
 HALF_WIDTHS = {"p = 0.02": 0.01, "p = 0.5": 0.03, "p = 0.9": 0.02, "beta(2, 5)": 0.01, "0, 1/3, 2/3, 1": 0.03}
 UNSCORED = "p = 0.5, 10 % unscored"
+SEVERAL = tuple(2.0**-power for power in range(2, 9))  # half widths
 
 
 def populations(size: int) -> dict[str, Vector]:
@@ -38,15 +40,17 @@ def populations(size: int) -> dict[str, Vector]:
     }
 
 
+def misses(values: Vector, mean: float, widths: tuple[float, ...], threshold: float) -> bool:
+    """Whether the interval misses the mean at any time, in this order of the values."""
+    units = Units.of(values, len(values), (0.0, 1.0))
+    above, below = log_capital(units, mean, widths), log_capital(units.mirrored, 1 - mean, widths)
+    return bool(max(above.max(), below.max()) >= threshold)
+
+
 def missed(population: Vector, runs: int, widths: tuple[float, ...]) -> float:
     """The share of random orders in which the interval misses the mean at any time."""
-    rng, threshold, count = np.random.default_rng(11), refusal_at(), 0
-    mean = float(np.nanmean(population))
-    for _ in range(runs):
-        units = Units.of(rng.permutation(population), len(population), (0.0, 1.0))
-        capital = log_capital(units, mean, widths).max(), log_capital(units.mirrored, 1 - mean, widths).max()
-        count += max(capital) >= threshold
-    return count / runs
+    rng, mean = np.random.default_rng(11), float(np.nanmean(population))
+    return sum(misses(rng.permutation(population), mean, widths, refusal_at()) for _ in range(runs)) / runs
 
 
 def betting(width: float | None) -> Callable[[Vector], float]:
@@ -84,12 +88,16 @@ def fixed_count(population: Vector, width: float) -> float:
     return count / (1 + count / SIZE)
 
 
-def needed(order: Vector, half: Callable[[Vector], float], width: float) -> int:
-    """The number of samples until the half width is small enough, by steps of 5 %."""
+def needed(order: Vector, is_open: Callable[[Vector], bool]) -> int:
+    """The number of samples until the question is not open any more, by steps of 5 %; all of them if it stays open."""
     count = 20
-    while count < SIZE and half(order[:count]) > width:
-        count = min(SIZE, int(count * 1.05) + 1)
+    while count < len(order) and is_open(order[:count]):
+        count = min(len(order), max(count + 1, ceil(count * 1.05)))
     return count
+
+
+def is_wide(half: Callable[[Vector], float], width: float, values: Vector) -> bool:
+    return half(values) > width
 
 
 def cells(numbers: list[float], decimals: int) -> str:
@@ -100,11 +108,10 @@ def cells(numbers: list[float], decimals: int) -> str:
 def main() -> None:
     """Print both tables."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    several = tuple(2.0**-power for power in range(2, 9))
     print(f"Orders that ever miss the mean, of {runs:,} orders of {COVERAGE_SIZE:,} samples (at most 5 %)")
     print(f"{'population':<26}{'tuned to ± 0.03':>18}{'several half widths':>22}")
     for name, population in populations(COVERAGE_SIZE).items():
-        shares = [missed(population, runs, widths) for widths in ((0.03,), several)]
+        shares = [missed(population, runs, widths) for widths in ((0.03,), SEVERAL)]
         print(f"{name:<26}{shares[0]:>18.2%}{shares[1]:>22.2%}", flush=True)
     print(f"\nSamples of {SIZE:,} until the half width is reached (mean of 20 orders)")
     print(f"{'population':<26}{'half width':>11}{'betting':>10}{'several':>10}{'Bernstein':>11}{'normal, fixed n':>17}")
@@ -113,7 +120,9 @@ def main() -> None:
         width = HALF_WIDTHS.get(name, 0.03)
         methods = [betting(width), betting(None), empirical_bernstein]
         orders = [rng.permutation(population) for _ in range(20)]
-        counts = [float(np.mean([needed(order, method, width) for order in orders])) for method in methods]
+        counts = [
+            float(np.mean([needed(order, partial(is_wide, half, width)) for order in orders])) for half in methods
+        ]
         counts.append(fixed_count(population, width))
         print(f"{name:<26}{width:>11g}{cells(counts, 0)}", flush=True)
     print("\nHalf widths after 1,000 samples (mean of 20 orders)")

@@ -1,25 +1,36 @@
-"""A whole command, from COCO files to the table, beside pycocoevalcap's script on the same captions.
+"""Whole commands and calls, with their start: COCO files to the table, small inputs in memory, a metric in Python.
 
-    python bench/whole_run.py FLICKR8K [ROUNDS]
+    python bench/whole_run.py [--flickr8k FILE] [--only start,memory,coco,python,report] [--samples 1000000]
 
-FLICKR8K is Flickr8k.token.txt (or .gz): the first 5,000 images, caption 1 as the candidate and the next four as
-references. Ours runs with and without lint and report, start-up included; run `mmeval fetch meteor-1.5-en` first. The
-peer needs Java and the package pycocoevalcap; without Java it is left out. Runs alternate. Prints the best time, peak
-memory, the ratio, and the growth from a tenth of the images.
+start    `import multimodal_eval`, `mmeval --help`
+memory   `evaluate` of 300 records in memory, with and without lint: the best of 100 calls
+coco     `mmeval score` of 5,000 images x 4 references, with and without lint and report, beside pycocoevalcap's script
+         (needs Java). FILE is Flickr8k.token.txt, or .gz: caption 1 is the candidate. Without it, captions are made up.
+         METEOR is left out unless it was fetched: `mmeval fetch meteor-1.5-en`
+python   `mmeval score` with a metric in Python, from SAMPLES / 10 to SAMPLES (1,000,000 need 1 GB of disk)
+report   `mmeval report` of a run with 10,000 and 100,000 samples, four metrics and two columns that become slices
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
+import random
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import harness
+from growing_captions import samples as growing_samples
+from harness import MMEVAL, Measured, Work
+
 IMAGES = 5_000
+CALLS = 100
 PEER = """
 import sys
 from pycocotools.coco import COCO
@@ -37,20 +48,34 @@ candidates = tokenize({image: results.imgToAnns[image] for image in images})
 for scorer in (Bleu(4), Meteor(), Rouge(), Cider()):  # all of its script but SPICE
     scorer.compute_score(references, candidates)
 """
+PLUGIN = """
+from multimodal_eval import metric
+
+@metric("words", needs=("generated_answer",), bounds=(0, None), version="1")
+def words(sample):
+    return float(sample.generated_answer.count(" ") + 1)
+"""
+CONFIG = """task: mine
+tasks:
+  mine:
+    metrics: [rouge_l, exact_match, bleu, rouge_1]
+    weights: {rouge_l: 0.25, exact_match: 0.25, bleu: 0.25, rouge_1: 0.25}
+"""
 
 
-def captions(path: Path) -> Iterator[tuple[str, str]]:
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    for line in text.decode().splitlines():
-        key, _, caption = line.partition("\t")
-        yield key.partition("#")[0], caption
-
-
-def write_pair(flickr8k: Path, folder: Path, count: int) -> list[str]:
-    by_image: dict[str, list[str]] = {}
-    for image, caption in captions(flickr8k):
-        by_image.setdefault(image, []).append(caption)
-    chosen = list(by_image.values())[:count]
+def write_pair(flickr8k: Path | None, folder: Path, count: int) -> list[str]:
+    """COCO's annotations and results."""
+    if flickr8k is None:
+        rng = random.Random(0)
+        words = [f"word{number}" for number in range(5000)]
+        chosen = [[" ".join(rng.choices(words[:: rng.randint(1, 50)], k=10)) for _ in range(5)] for _ in range(count)]
+    else:
+        text = gzip.decompress(flickr8k.read_bytes()) if flickr8k.suffix == ".gz" else flickr8k.read_bytes()
+        by_image: dict[str, list[str]] = {}
+        for line in text.decode().splitlines():
+            key, _, caption = line.partition("\t")
+            by_image.setdefault(key.partition("#")[0], []).append(caption)
+        chosen = list(by_image.values())[:count]
     numbered = [(image, text) for image, texts in enumerate(chosen) for text in texts[1:]]
     annotations = [{"id": row, "image_id": image, "caption": text} for row, (image, text) in enumerate(numbered)]
     files = [folder / f"annotations-{count}.json", folder / f"results-{count}.json"]
@@ -61,40 +86,107 @@ def write_pair(flickr8k: Path, folder: Path, count: int) -> list[str]:
     return list(map(str, files))
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Seconds and megabytes of a command, by the system's `time`."""
-    done = subprocess.run(["/usr/bin/time", "-f", "%e %M", *command], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command[:4])} failed:\n{done.stderr[-2000:]}")
-    seconds, kilobytes = done.stderr.splitlines()[-1].split()
-    return float(seconds), float(kilobytes) / 1024
+def write_samples(path: Path, count: int) -> Path:
+    """JSONL with two columns of few values."""
+    with path.open("w") as file:
+        for number, sample in enumerate(growing_samples(count)):
+            file.write(json.dumps({**sample, "kind": f"k{number % 5}", "hue": f"h{number % 7}"}) + "\n")
+    return path
 
 
-def main(flickr8k: Path, rounds: int) -> None:
+def command(folder: Path, words: list[str]) -> Measured:
+    """A command that writes the run `run` in the folder."""
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    return harness.run_command([*words, "-o", str(folder / "run")])
+
+
+def start(folder: Path, options: argparse.Namespace) -> None:
+    words = {"python -c pass": [sys.executable, "-c", "pass"], "mmeval --help": [*MMEVAL, "--help"]}
+    words["import multimodal_eval"] = [sys.executable, "-c", "import multimodal_eval"]
+    jobs = {(name, 1): partial(harness.run_command, line) for name, line in words.items()}
+    harness.print_table("start", harness.in_turn(jobs, 3 * options.rounds))
+
+
+def in_memory(path: str, plugin: str, metric: str, lint: bool) -> Work:
+    from multimodal_eval import evaluate
+
+    rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+    def work() -> float:
+        times = []
+        for _ in range(CALLS):
+            begin = time.perf_counter()
+            evaluate(rows, metrics=metric, plugins=[plugin], skip_lint=not lint)
+            times.append(time.perf_counter() - begin)
+        return 1000 * min(times)
+
+    return work
+
+
+def memory(folder: Path, options: argparse.Namespace) -> None:
+    path, plugin = write_samples(folder / "few.jsonl", 300), folder / "plugin.py"
+    jobs = {
+        (f"{metric}{', lint' if lint else ''}", CALLS): partial(
+            harness.run_inside, in_memory, str(path), str(plugin), metric, lint
+        )
+        for metric in ("words", "exact_match", "rouge_l", "bleu", "cider_d")
+        for lint in (False, True)
+    }
+    harness.print_table(f"evaluate, 300 records, {CALLS} calls; value: ms of the best", harness.in_turn(jobs, 1))
+
+
+def coco(folder: Path, options: argparse.Namespace) -> None:
+    plain = ["--no-lint", "--no-report"]
+    jobs: dict[tuple[str, int], Callable[[], Measured]] = {}
+    for count in (IMAGES // 10, IMAGES):
+        pair = write_pair(options.flickr8k, folder, count)
+        jobs["mmeval score", count] = partial(command, folder, [*MMEVAL, "score", *pair])
+        jobs["mmeval score --no-lint --no-report", count] = partial(command, folder, [*MMEVAL, "score", *pair, *plain])
+        if shutil.which("java"):
+            jobs["pycocoevalcap", count] = partial(harness.run_command, [sys.executable, "-c", PEER, *pair])
+    results = harness.in_turn(jobs, options.rounds)
+    harness.print_table("COCO files to the table", results, {"pycocoevalcap": "mmeval score"}, "images")
+
+
+def python(folder: Path, options: argparse.Namespace) -> None:
+    jobs: dict[tuple[str, int], Callable[[], Measured]] = {}
+    for count in (options.samples // 10, options.samples):
+        data = write_samples(folder / f"data-{count}.jsonl", count)
+        words = [*MMEVAL, "score", str(data), "--metrics", "words", "--no-report"]
+        words += ["--plugin", str(folder / "plugin.py")]
+        jobs["with lint", count] = partial(command, folder, words)
+        jobs["without lint", count] = partial(command, folder, [*words, "--no-lint"])
+    harness.print_table("a metric in Python", harness.in_turn(jobs, 1), unit="samples")
+
+
+def report(folder: Path, options: argparse.Namespace) -> None:
+    (folder / "config.yaml").write_text(CONFIG)
+    jobs: dict[tuple[str, int], Callable[[], Measured]] = {}
+    for count in (10_000, 100_000):
+        data, run = write_samples(folder / f"report-{count}.jsonl", count), folder / f"run-{count}"
+        words = [*MMEVAL, "score", str(data), "--config", str(folder / "config.yaml"), "--no-report"]
+        harness.run_command([*words, "-o", str(run)])
+        jobs["mmeval report", count] = partial(
+            harness.run_command, [*MMEVAL, "report", str(run), "-o", str(folder / "report.html")]
+        )
+    jobs["mmeval report", 10_000]()  # compiles modules and templates
+    harness.print_table("the report", harness.in_turn(jobs, options.rounds), unit="samples")
+
+
+def main() -> None:
+    parts = {work.__name__: work for work in (start, memory, coco, python, report)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flickr8k", type=Path, metavar="FILE")
+    parser.add_argument("--only", default=",".join(parts))
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        ours = [sys.executable, "-m", "multimodal_eval.cli.main", "score"]
-        contestants = {"mmeval score": [], "mmeval score --no-lint --no-report": ["--no-lint", "--no-report"]}
-        best: dict[tuple[str, int], tuple[float, float]] = {}
-        for count in (IMAGES // 10, IMAGES):
-            pair = write_pair(flickr8k, folder, count)
-            for _ in range(rounds):
-                for name, options in contestants.items():
-                    shutil.rmtree(folder / "run", ignore_errors=True)
-                    keep(best, (name, count), measured([*ours, *pair, *options, "-o", str(folder / "run")]))
-                if shutil.which("java"):
-                    keep(best, ("pycocoevalcap", count), measured([sys.executable, "-c", PEER, *pair]))
-        names = [*contestants, *(["pycocoevalcap"] if shutil.which("java") else [])]
-        print(f"{'':36} {'500 images':>12} {'5,000 images':>13} {'growth':>7} {'memory':>9} {'ratio':>7}")
-        for name in names:
-            (small, _), (large, memory) = best[name, IMAGES // 10], best[name, IMAGES]
-            ratio = large / best[names[0], IMAGES][0]
-            print(f"{name:36} {small:10.2f} s {large:11.2f} s {large / small:6.1f}x {memory:6.0f} MB {ratio:6.1f}x")
-
-
-def keep(best: dict[tuple[str, int], tuple[float, float]], key: tuple[str, int], run: tuple[float, float]) -> None:
-    best[key] = min(run, best.get(key, run))
+        (folder / "plugin.py").write_text(PLUGIN)
+        for name in options.only.split(","):
+            parts[name](folder, options)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    main()

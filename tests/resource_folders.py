@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
@@ -17,11 +18,11 @@ from multimodal_eval.text.meteor_data import prepare
 WEIGHTS = ("all-minilm-l6-v2", "en-core-web-sm", "navec-ru", "smollm2-135m")
 
 
-def write_meteor(home: Path) -> None:
+def write_meteor(home: Path, names: Sequence[str] = ("meteor-1.5-en", "meteor-1.5-ru")) -> None:
     """Write METEOR 1.5's data."""
     package = Path(next(iter(import_module("pycocoevalcap").__path__))).parent  # a package without __init__
     with patch.dict(os.environ, {"MMEVAL_HOME": str(home)}):
-        for name in ("meteor-1.5-en", "meteor-1.5-ru"):
+        for name in names:
             resource = get_resource(name)
             folder = folder_of(resource)
             folder.mkdir(parents=True)

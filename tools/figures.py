@@ -9,6 +9,7 @@ also prints the processor time of two usual calls, which depends on the machine 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import random
@@ -17,14 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from multimodal_eval import Metric, evaluate
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.main import cli
-from tools.layers import importers, read_modules
+from tools.reference import PAGES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "multimodal_eval"
@@ -34,21 +37,44 @@ DISPLAYS = ("cli", "report")
 STATE = re.compile(r"\binfo\.state\b|_info\(\)\.state\b")
 COUNTED = ("a JSONL line", "a printed caption", "a question", "a verdict", "an inspect log")
 IMAGES = 5_000
+GENERATED = re.compile(r"<!-- who-measures-what: .*?<!-- end: \w+ -->", re.DOTALL)
+# The most that a later change may have.
+MOST = {
+    "commands": 25,
+    "options of the longest command": 40,
+    "words of the docs": 70_000,
+    "pages of the docs": 70,
+}
 
 
 def figures() -> dict[str, int]:
     """Every figure by its name; smaller is better."""
     modules = sorted((ROOT / "src").rglob("*.py"))
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = written_pages()
     return {
         **dict(_of_a_datum()),
         **dict(_of_modules()),
         "files in src": len(modules),
         "lines in src": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules),
         "public members of Metric": sum(not name.startswith("_") for name in dir(Metric)),
+        "commands": len(cli.commands),
         "options of the longest command": max(_options(cli)),
-        "words of the docs": sum(len(path.read_text(encoding="utf-8").split()) for path in pages),
+        "pages of the docs": len(pages),
+        "words of the docs": sum(map(written_words, pages)),
+        "lines of README": len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()),
     }
+
+
+def written_pages() -> list[Path]:
+    """The pages of docs/ that are written by hand, without the metric cards. At most 70, with 70,000 words."""
+    generated = {*PAGES.values(), ROOT / "docs" / "metrics.md"}
+    paths = sorted((ROOT / "docs").rglob("*.md"))
+    return [path for path in paths if path not in generated and path.parent.name != "metrics"]
+
+
+def written_words(path: Path) -> int:
+    """The words of a page, with code and outputs, but without the tables that a benchmark writes into it."""
+    return len(GENERATED.sub("", path.read_text(encoding="utf-8")).split())
 
 
 def _of_a_datum() -> Iterator[tuple[str, int]]:
@@ -63,13 +89,32 @@ def _of_a_datum() -> Iterator[tuple[str, int]]:
 
 
 def _of_modules() -> Iterator[tuple[str, int]]:
-    modules = read_modules(SOURCE)
-    counts = importers(modules)
-    yield "imports of the module that drives a run", next(len(m.imports) for m in modules if m.name == DRIVER)
+    imports = imported_modules(SOURCE)
+    importers = Counter(name for names in imports.values() for name in names)
+    yield "imports of the module that drives a run", len(imports[DRIVER])
     paths = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] not in DISPLAYS]
     reading = sum(STATE.search(path.read_text(encoding="utf-8")) is not None for path in paths)
     yield "modules that read the state of a run", reading
-    yield "modules with one importer", sum(len(counts[module.name]) == 1 for module in modules)
+    yield "modules with one importer", sum(importers[name] == 1 for name in imports)
+
+
+def imported_modules(package: Path) -> dict[str, set[str]]:
+    """The modules of a package that each of its modules imports, by their names below it, from anywhere in a file."""
+    files = {_name(path, package): path for path in sorted(package.rglob("*.py"))}
+    return {name: set(_imports(path, files)) - {name} for name, path in files.items()}
+
+
+def _name(path: Path, package: Path) -> str:
+    return ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imports(path: Path, files: Mapping[str, Path]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == SOURCE.name:
+            base = node.module.removeprefix(SOURCE.name).lstrip(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".lstrip(".")
+                yield inner if inner in files else base
 
 
 def cpu_times() -> Iterator[tuple[str, float]]:
@@ -109,7 +154,8 @@ def _cpu_of_command(folder: str) -> float:
 
 
 def _options(command: click.Command) -> Iterator[int]:
-    yield sum(isinstance(parameter, click.Option) for parameter in command.params)
+    """The number of options in the help of a command, and of those below it."""
+    yield len(command.shown()) if isinstance(command, LayeredCommand) else 0
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         yield from _options(inner)
 
@@ -126,7 +172,9 @@ def main() -> None:
     print(f"{'figure':<41} {'recorded':>9} {'now':>9}")
     for name, value in now.items():
         change = value - recorded.get(name, value)
-        print(f"{name:<41} {recorded.get(name, 0):>9,} {value:>9,}{f'  {change:+,}' if change else ''}")
+        most = f"  of at most {MOST[name]:,}" if name in MOST else ""
+        changed = f"  {change:+,}" if change else ""
+        print(f"{name:<41} {recorded.get(name, 0):>9,} {value:>9,}{most}{changed}")
     for name, seconds in cpu_times() if options.cpu else ():
         print(f"{name:<41} {1000 * seconds:>19,.1f} ms")
 

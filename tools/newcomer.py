@@ -1,8 +1,9 @@
 """Do what a newcomer does, from a clone to a report of a file of one's own: python -m tools.newcomer
 
-The file has columns with other names than the documentation uses. The newcomer knows nothing: whatever a message
-proposes after `--map` is added to the command, until it works. Every step is timed. The script fails if a message lacks
-what the newcomer needs, or if all steps together take more than ten minutes.
+The newcomer first tries every command that the demo and its results suggest, without further downloads. The file has
+columns with other names than the documentation uses. The newcomer knows nothing: whatever a message proposes after
+`--map` is added to the command, until it works. Every step is timed. The script fails if a message lacks what the
+newcomer needs, or if all steps together take more than ten minutes.
 
     python -m tools.newcomer                               # clone, install, score
     python -m tools.newcomer --python .venv/bin/python     # in an environment with the package
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 600  # seconds
 FILE, RUN = "answers.jsonl", "runs/mine"
 METRICS = ("rouge_l", "bleu")
+PRINTED = ("ROUGE-L", "BLEU-4")  # their names in tables
 ROWS = (
     {"image_id": 7, "answer": "a dog on a couch", "references": ["a brown dog on the couch"], "system": "small"},
     {"image_id": 8, "answer": "a man rides a horse", "references": ["a man riding a horse"], "system": "small"},
@@ -39,9 +41,11 @@ ROWS = (
     },
 )
 # What the messages must lead to, in any order: the fields and the columns that hold them.
-COLUMNS = {"id": "image_id", "generated_answer": "answer"}
-PROPOSED = re.compile(r"--map (\w+)=(\w+)")
-SETUP = re.compile(r"^    (python3 -m venv .+?) && \S+/mmeval demo --fetch$", re.MULTILINE)
+COLUMNS = {"generated_answer": "answer"}
+PROPOSED = re.compile(r"(?<=add: )--map (\w+)=(\w+)")
+SETUP = re.compile(r"^    (python3 -m venv .+?) && (\S+/mmeval demo --fetch)$", re.MULTILINE)
+SUGGESTED = re.compile(r"\bmmeval [a-z]+(?: (?!Next)[^\s`,;│]+)*")
+PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
 
 
 class NoHelpError(Exception):
@@ -65,6 +69,8 @@ class Newcomer:
     mmeval: Sequence[str] = ("mmeval",)
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     steps: list[Step] = field(default_factory=list)
+    suggestions: list[str] = field(default_factory=list)  # commands that the demo has printed
+    message: str = ""  # what the last command has printed
 
     def clone_and_install(self, source: str) -> None:
         """Clone the repository and run README's command up to the demo."""
@@ -79,6 +85,21 @@ class Newcomer:
             self._call(title, shlex.split(command), folder=clone)
         self.mmeval = (str(clone / ".venv" / "bin" / "mmeval"),)
         self._call("first command", [*self.mmeval, "--help"], needs=["score", "validate", "report"])
+        self._call("demo", [*self.mmeval, "demo", "--fetch"], needs=["Who is better? ", "mmeval demo --files demo"])
+        self.suggestions = commands_in(self.message)
+
+    def follow_suggestions(self) -> None:
+        """Run every command that the demo suggests, and those that these suggest."""
+        left, done = self.suggestions or ["mmeval demo --files demo"], set[str]()
+        while left:
+            command = left.pop(0)
+            if command not in done:
+                done.add(command)
+                self._mmeval(command.removeprefix("mmeval ")[:24], shlex.split(command)[1:])
+                left += commands_in(self.message)
+        for needed in ("score", "compare", "report", "card", "lint"):
+            if not any(command.startswith(f"mmeval {needed} ") for command in done):
+                raise NoHelpError(f"nothing suggests `mmeval {needed}`: {sorted(done)}")
 
     def score_own_file(self) -> None:
         """Write a file with other column names, and follow the messages to a report."""
@@ -86,7 +107,7 @@ class Newcomer:
         (self.folder / FILE).write_text(lines, encoding="utf-8")
         self._mmeval("misspelled metric", ["score", FILE, "--metrics", "rogue_l"], 1, needs=["'rouge_l'"])
         scoring = ["score", FILE, "--metrics", ",".join(METRICS), "-o", RUN]
-        options = self._follow(scoring, [*METRICS, "3 / 3", f"report: {RUN}/report.html"])
+        options = self._follow(scoring, [*PRINTED, "3 / 3", f"report: {RUN}/report.html"])
         self._open_report()
         self._mmeval("score again", [*scoring, *options], 1, needs=[RUN, "already exists", "--overwrite"])
         if self._follow(["validate", FILE], ["3 samples"]) != options:
@@ -115,7 +136,7 @@ class Newcomer:
         """Read the report as a browser gets it: complete in one file, with the scores and the answers."""
         started = time.perf_counter()
         report = (self.folder / RUN / "report.html").read_text(encoding="utf-8")
-        for text in ("<title>", *METRICS, *(str(row["answer"]).split()[-1] for row in ROWS)):
+        for text in ("<title>", *PRINTED, *(str(row["answer"]).split()[-1] for row in ROWS)):
             if text not in report:
                 raise NoHelpError(f"the report lacks {text!r}")
         loaded = re.findall(r"<(?:script|img|link|iframe)[^>]+(?:src|href)=[\"']?(?!data:|#)([^\"'> ]+)", report)
@@ -146,7 +167,7 @@ class Newcomer:
             text=True,
             check=False,
         )
-        message = done.stdout + done.stderr
+        self.message = message = done.stdout + done.stderr
         shown = shlex.join([Path(command[0]).name, *command[1:]])
         if done.returncode != code:
             raise NoHelpError(f"$ {shown}\nexit code {done.returncode} instead of {code}:\n{message}")
@@ -158,6 +179,11 @@ class Newcomer:
 
     def _done(self, title: str, started: float, got: str) -> None:
         self.steps.append(Step(title, time.perf_counter() - started, got))
+
+
+def commands_in(message: str) -> list[str]:
+    """The commands that a message suggests, without those that have a placeholder."""
+    return [command for command in SUGGESTED.findall(message) if not PLACEHOLDER.search(command)]
 
 
 def table(steps: Sequence[Step]) -> str:
@@ -181,6 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             newcomer.mmeval = (str(Path(chosen.python).absolute()), "-m", "multimodal_eval.cli.main")
         else:
             newcomer.clone_and_install(chosen.source)
+        newcomer.follow_suggestions()
         newcomer.score_own_file()
     except NoHelpError as missing:
         failure = str(missing)

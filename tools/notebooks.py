@@ -1,8 +1,8 @@
 """Execute the notebooks of docs/notebooks, each in a fresh folder: python -m tools.notebooks update|check [NAME …]
 
 `update` writes the outputs into the notebooks, without times, paths and ids. `check` fails if an output differs from
-the committed one; numbers may differ in the last digits, as another processor rounds differently. `page` is the text
-of a notebook for the documentation site.
+the committed one; numbers may differ in the last digits, as another processor rounds differently, and the time that
+requests took is not compared. `page` is the text of a notebook for the documentation site.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _METADATA = {
 }
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _EMBEDDED = re.compile(r"data:[\w/+-]+;base64,[A-Za-z0-9+/=]+")
+_SPEED = re.compile(r"[\w. ]+, [\d,.]+ requests per second")  # "6 s, 2.0 requests per second"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _PROGRESS = re.compile(r"\r\x1b\[K[^\r\n]*")  # a line that is drawn again
 
@@ -129,7 +130,8 @@ def _outputs(notebook: Notebook) -> list[str]:
         for output in cell.get("outputs", ()):
             texts = output.data if "data" in output else {output.output_type: output.get("text", "")}
             for kind, text in sorted(texts.items()):
-                lines += [f"[{kind}]", *_EMBEDDED.sub("data:", str(text)).replace(">", ">\n").splitlines()]
+                text = _SPEED.sub("a time", _EMBEDDED.sub("data:", str(text)))
+                lines += [f"[{kind}]", *text.replace(">", ">\n").splitlines()]
     return lines
 
 

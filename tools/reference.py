@@ -1,4 +1,4 @@
-"""Write docs/api.md and docs/commands.md from the code: python -m tools.reference
+"""Write the pages of the reference from the code: python -m tools.reference
 
 docs/api.md lists the public names; the documentation site has a page per module, with signatures and docstrings.
 A module is public if it has `__all__`; the names in it are the public names. Metrics are shown under their published
@@ -12,7 +12,7 @@ import inspect
 import pprint
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cache
 from importlib import import_module
@@ -21,12 +21,15 @@ from types import ModuleType
 
 import click
 
+from multimodal_eval.cli.layers import COMMANDS_RENAMED, MOVED, RENAMED, REPLACED, flag_of, show_everything
 from multimodal_eval.cli.main import cli
+from multimodal_eval.core.metric_names import ALIASES, JUDGES, NOT_HERE
+from tools.codes import codes_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 METRICS = "multimodal_eval.evaluation.metrics."
-PAGES = {"api": ROOT / "docs" / "api.md", "commands": ROOT / "docs" / "commands.md"}
+PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("api", "commands", "codes", "metric-names")}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 API_HEAD = """# Python API
 
@@ -41,8 +44,17 @@ COMMANDS_HEAD = """# Commands
 
 <!-- Written by `python -m tools.reference`. -->
 
-Every command with all its options, as `mmeval COMMAND --help` prints them.
+Every command with all its options, as `mmeval COMMAND --help-all` prints them. Older names, which work until 0.3, are
+[at the end](#older-names).
 
+"""
+NAMES_HEAD = """# Names of metrics in other programs
+
+<!-- Written by `python -m tools.reference`. -->
+
+`mmeval score --metrics NAME` takes the names of `mmeval ls metrics`. For another program's name, the error message says
+what to write instead. Names are compared without case, spaces, hyphens and underscores. They are suggested and never
+replaced silently, since several programs use one name for different formulas.
 """
 
 
@@ -184,6 +196,7 @@ def commands(group: click.Group = cli) -> Iterator[tuple[str, click.Command, cli
     """Every command with its full name; a group is one too."""
     settings = {**group.context_settings, "max_content_width": 100, "terminal_width": 100}
     context = click.Context(group, info_name="mmeval", **settings)
+    show_everything(context)
     yield "mmeval", group, context
     for name, command in group.commands.items():
         inner = click.Context(command, info_name=name, parent=context)
@@ -202,12 +215,61 @@ def help_of(command: click.Command, context: click.Context) -> str:
 
 def commands_page() -> str:
     sections = [f"## {name}\n\n```\n{help_of(command, context)}\n```\n" for name, command, context in commands()]
-    return COMMANDS_HEAD + "\n".join(sections)
+    return COMMANDS_HEAD + "\n".join([*sections, older_names()])
+
+
+def older_names() -> str:
+    """What is accepted with a warning, and what replaces it."""
+    rows = [(f"mmeval {name}", f"mmeval {' '.join(words)}") for name, words in COMMANDS_RENAMED.items()]
+    rows += [*RENAMED.items(), *REPLACED.items()]
+    keys: dict[tuple[str, str], list[str]] = {}
+    for name, command, _ in commands():
+        known = {flag_of(parameter) for parameter in command.params}
+        for flag, key in MOVED.get(name.removeprefix("mmeval "), {}).items():
+            if flag in known:
+                keys.setdefault((flag, key), []).append(f"`{name}`")
+    lines = [f"| `{older}` | `{newer}` |" for older, newer in rows]
+    settings = [f"| `{flag}` | `{key}` | {', '.join(paths)} |" for (flag, key), paths in keys.items()]
+    return "\n".join(
+        [
+            "## Older names\n",
+            "They work until 0.3, with a warning.\n",
+            "| older | now |\n|---|---|",
+            *lines,
+            "\nThese options are settings of the [configuration](configuration.md) now:\n",
+            "| option | setting | of |\n|---|---|---|",
+            *settings,
+            "",
+        ]
+    )
+
+
+def metric_names_page() -> str:
+    same = ((name, "; ".join(map("`{0[0]}`: {0[1]}".format, here.items()))) for name, here in ALIASES.items())
+    asking = ((name, f"`{judge}`: {about}") for name, (judge, about) in JUDGES.items())
+    nearest = ((name, ", ".join(map("`{}`".format, near)) or "none", why) for name, (near, why) in NOT_HERE.items())
+    return (
+        NAMES_HEAD
+        + table("Metrics under another name", ("name", "here"), same)
+        + table("Metrics that ask a model", ("name", "here"), asking)
+        + table("Metrics that are not here", ("name", "the nearest here", "why"), nearest)
+    )
+
+
+def table(heading: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = (f"| {' | '.join(row)} |\n" for row in (columns, *rows))
+    return f"\n## {heading}\n\n{next(lines)}|{'---|' * len(columns)}\n{''.join(lines)}"
 
 
 @cache
 def pages() -> dict[Path, str]:
-    return {PAGES["api"]: api_page(), PAGES["commands"]: commands_page()}
+    texts = {
+        "api": api_page(),
+        "commands": commands_page(),
+        "codes": codes_page(),
+        "metric-names": metric_names_page(),
+    }
+    return {PAGES[name]: text for name, text in texts.items()}
 
 
 if __name__ == "__main__":

@@ -82,8 +82,10 @@ def tracked_files(paths: list[str]) -> list[Path]:
 
 
 def phrases_in(file: Path, text: str) -> Iterator[Place]:
+    in_table = False
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("│"):  # a table in a transcript shows texts of samples
+        in_table = line.startswith("──") or (in_table and line.strip() not in ("", "```"))
+        if in_table:  # a table in a transcript shows texts of samples
             continue
         for what, pattern in PHRASES.items():
             for _ in re.finditer(pattern, line):

@@ -30,6 +30,9 @@ class Bench:
     _background: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
     def make(self) -> None:
+        from gpu_models.race import Setting
+
+        Setting.device = self.device
         self._model("b32")  # in the background
         made_images(self.folder / "images", self.images)
 

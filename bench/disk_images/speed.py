@@ -1,8 +1,6 @@
-"""`mmeval score` alone: ViT-B/32 and ViT-L/14@336, stages, decoded arrays, and growth by ten."""
+"""`mmeval score` alone: ViT-B/32 and ViT-L/14@336, stages, and growth by ten."""
 
 from __future__ import annotations
-
-import time
 
 from image_run import Run
 
@@ -48,21 +46,3 @@ def cost_model(run: Run) -> None:
     for images in (10**6, 10**8, 10**9):
         hours = [images * (alone + per_image / gpus) / HOUR for gpus in (1, 4, 8)]
         say(f"    {images:>6.0e}" + "".join(f"{value:>11.2f} h" for value in hours))
-
-
-def arrays(bench: Bench) -> None:
-    """Images that are already decoded, in memory."""
-    from clip_gpu import sample_images
-
-    from multimodal_eval.models.clip.on_torch import TorchClip
-    from multimodal_eval.models.source import find_model
-
-    decoded = sample_images(64 if bench.small else 4096)
-    for number_format in ("bf16", "float32"):
-        encoder = TorchClip.of(find_model(str(bench.model_folder("b32"))), number_format)
-        rates = []
-        for _ in range(4):
-            started = time.perf_counter()
-            encoder.encode_arrays(decoded)
-            rates.append(len(decoded) / (time.perf_counter() - started))
-        say(f"  decoded arrays: {max(rates[1:]):,.0f} images/s ({encoder.label})")

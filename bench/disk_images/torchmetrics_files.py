@@ -42,7 +42,7 @@ class Peer:
     def __init__(self, model_folder: Path, shape: str, images: Path, device: str) -> None:
         import torch
         import torchmetrics
-        from clip_gpu import MODELS, Processor, Unwrapped, captions
+        from gpu_models.clip import MODELS, Processor, Unwrapped, captions
         from transformers import CLIPModel
 
         torch.set_grad_enabled(False)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison, compare_runs
     from multimodal_eval.analysis.composite import Sensitivity, sensitivity
     from multimodal_eval.analysis.judge_ratings import RatingTable, rate
+    from multimodal_eval.analysis.power import PowerTable, power
+    from multimodal_eval.analysis.suite import SuiteTable, suite
     from multimodal_eval.core.batch import Batch
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
@@ -31,11 +33,15 @@ if TYPE_CHECKING:
     from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
     from multimodal_eval.interop.callbacks.log_scores import log_scores
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
+    from multimodal_eval.interop.export.registry import export
     from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
     from multimodal_eval.run.calibrate import CalibratedRun, calibrate
+    from multimodal_eval.run.crosswalk import crosswalk
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, resume
     from multimodal_eval.run.generated import GeneratedRun, generate
+    from multimodal_eval.run.import_log import import_log
+    from multimodal_eval.run.import_logs import import_logs
     from multimodal_eval.run.judged_pairs import compare_by_judge
     from multimodal_eval.run.label_plan import LabelPlan, plan_labels
     from multimodal_eval.run.ranking import rank_by_judge
@@ -67,6 +73,7 @@ _MODULES = {
     "MultimodalEvalError": "core.errors",
     "Option": "core.options",
     "Options": "core.options",
+    "PowerTable": "analysis.power",
     "RatingTable": "analysis.judge_ratings",
     "Request": "generate.protocol",
     "RetryableError": "core.errors",
@@ -82,6 +89,7 @@ _MODULES = {
     "Scores": "core.scores",
     "Sensitivity": "analysis.composite",
     "Signature": "core.signature",
+    "SuiteTable": "analysis.suite",
     "Text": "generate.protocol",
     "Turn": "generate.protocol",
     "answer_scores": "interop.list_scores",
@@ -90,15 +98,20 @@ _MODULES = {
     "compare_by_judge": "run.judged_pairs",
     "compare_runs": "analysis.compare",
     "compute": "interop.accumulator",
+    "crosswalk": "run.crosswalk",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
     "batched": "generate.functions",
+    "export": "interop.export.registry",
     "generate": "run.generated",
+    "import_log": "run.import_log",
+    "import_logs": "run.import_logs",
     "label_scores": "interop.list_scores",
     "load_run": "data.runs.run",
     "log_scores": "interop.callbacks.log_scores",
     "metric": "core.registry",
     "plan_labels": "run.label_plan",
+    "power": "analysis.power",
     "rank_by_judge": "run.ranking",
     "rate": "analysis.judge_ratings",
     "register": "core.registry",
@@ -106,6 +119,7 @@ _MODULES = {
     "resume": "run.evaluate",
     "rule": "core.rules",
     "sensitivity": "analysis.composite",
+    "suite": "analysis.suite",
 }
 
 __version__ = "0.2.0.dev0"
@@ -135,6 +149,7 @@ __all__ = [
     "MultimodalEvalError",
     "Option",
     "Options",
+    "PowerTable",
     "RatingTable",
     "Request",
     "RetryableError",
@@ -150,6 +165,7 @@ __all__ = [
     "Scores",
     "Sensitivity",
     "Signature",
+    "SuiteTable",
     "Text",
     "Turn",
     "__version__",
@@ -160,14 +176,19 @@ __all__ = [
     "compare_by_judge",
     "compare_runs",
     "compute",
+    "crosswalk",
     "evaluate",
     "evaluate_sample",
+    "export",
     "generate",
+    "import_log",
+    "import_logs",
     "label_scores",
     "load_run",
     "log_scores",
     "metric",
     "plan_labels",
+    "power",
     "rank_by_judge",
     "rate",
     "register",
@@ -175,6 +196,7 @@ __all__ = [
     "resume",
     "rule",
     "sensitivity",
+    "suite",
 ]
 
 

@@ -112,7 +112,7 @@ def test_labels_that_are_not_a_random_part_are_told():
     verdicts = np.r_[np.tile([1.0, 1, 1, 0], 10), np.tile([1.0, 0, 0, 0], 40)]
     chosen = np.where(np.arange(200) < 40, verdicts, NAN)
     (note,) = notes(verdicts, labels(chosen))
-    assert "the labelled samples are not like the others (mean score 0.7500 and 0.2500, p < 0.001)" in note
+    assert "the labelled samples differ from the others (mean score 0.7500 and 0.2500, p < 0.001)" in note
     assert "human_weight" in note
     assert notes(verdicts, labels(chosen, np.full(200, 0.2))) == []
     spread = np.where(np.arange(200) % 20 < 4, verdicts, NAN)
@@ -126,4 +126,4 @@ def test_several_annotators():
     lines = notes(np.tile([1.0, 0, 1, 0, 1], 10), table)
     assert any("2 annotators, 30 samples with several labels, Krippendorff's alpha 0.3" in line for line in lines)
     apart = labels(np.array([[1.0, NAN], [NAN, 0]] * 20))
-    assert "no sample has labels of two annotators" in notes(np.tile([1.0, 0], 20), apart)[-1]
+    assert "no sample was labelled by two annotators" in notes(np.tile([1.0, 0], 20), apart)[-1]

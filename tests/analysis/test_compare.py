@@ -69,8 +69,9 @@ def test_the_interval_of_a_difference_ends_where_a_difference_can(make, settings
     bad = [{**sample, "generated_answer": "blue"} for sample in good[:2]]
     a, b = make("a", [*bad, good[2]], **settings), make("b", good, **settings)
     (pair,) = compare_runs([a, b], metrics=[name]).numbers[0].pairs
-    assert (pair.difference, pair.high) == (pytest.approx(2 / 3), 1.0)
-    assert pair.low == pytest.approx(2 / 3 - 4.302653 / 3)
+    # The score test of 2 gains in 3 samples: z = 2 / sqrt(2), p = .157.
+    assert (pair.difference, pair.p_value) == (pytest.approx(2 / 3), pytest.approx(0.1573, abs=1e-4))
+    assert -1 < pair.low < 0 < pair.high < 1
 
 
 def test_a_smaller_value_can_be_better(make):
@@ -169,7 +170,7 @@ def test_groups_are_the_units(make):
     other = [row | {"group": str(index // 10)} for index, row in enumerate(samples(2, 0.55))]
     result = compare_runs([make("a", grouped), make("b", other)]).numbers[0]
     assert result.clusters == 6
-    assert result.pairs[0].method == "95% t interval, 6 clusters"
+    assert result.pairs[0].method == "95% interval by randomization, 6 clusters"
     moved = [row | {"group": "x"} for row in other]
     with pytest.raises(ConfigError, match="different groups"):
         compare_runs([make("c", grouped), make("d", moved)])
@@ -180,7 +181,12 @@ def test_several_runs_are_ranked_with_ties(make):
     result = compare_runs(runs, metrics=["rouge_l"]).numbers[0]
     assert [system.rank for system in result.systems] == [3, 1, 1]
     assert len(result.pairs) == 3
-    assert all(pair.p_holm >= pair.p_value for pair in result.pairs)
+    assert [system.ranks for system in result.systems] == [(3, 3), (1, 2), (1, 2)]
+    for pair in result.pairs:  # p and the interval hold for all pairs
+        assert (pair.p_value < 0.05) == (not pair.low <= 0 <= pair.high)
+    (alone,) = compare_runs(runs[1:], metrics=["rouge_l"]).numbers[0].pairs
+    assert result.pairs[2].p_value > alone.p_value
+    assert result.pairs[2].high - result.pairs[2].low > alone.high - alone.low
     against = compare_runs(runs, metrics=["rouge_l"], baseline="high").numbers[0]
     assert [(pair.first, pair.second) for pair in against.pairs] == [("high", "low"), ("high", "same")]
     assert [system.rank for system in against.systems] == [None, None, None]
@@ -271,3 +277,111 @@ def test_runs_without_a_weighted_composite_are_refused(make):
     ]
     with pytest.raises(ConfigError, match="weights"):
         sensitivity(runs)
+
+
+def column_metric(name):
+    @metric(name, bounds=(0, 1))
+    def compute(sample):
+        return sample.metadata[name]
+
+    return compute
+
+
+def test_the_sample_that_carries_a_difference_is_named(make):
+    part = column_metric("carried")
+    first = np.linspace(0.2, 0.4, 20)
+    second = first + 0.002
+    second[7] += 0.5
+    runs = [
+        make(name, _rows({"carried": values}), metrics=[part.name]) for name, values in (("a", first), ("b", second))
+    ]
+    carrier = compare_runs(runs).numbers[0].pairs[0].carried_by
+    # 20 * .002 + .5 = .54, of which the sample has .502; the other 19 differ by .002
+    assert (carrier.sample, carrier.share) == ("s7", pytest.approx(0.502 / 0.54))
+    assert carrier.without == pytest.approx(0.002)
+
+
+def _rows(columns):
+    keys = list(columns)
+    return [
+        {
+            "id": f"s{index}",
+            "references": ["a"],
+            "generated_answer": "a",
+            "metadata": dict(zip(keys, values, strict=True)),
+        }
+        for index, values in enumerate(zip(*columns.values(), strict=True))
+    ]
+
+
+def test_other_metrics_are_corrected_for_their_number_and_so_is_the_gate(make):
+    chooser = np.random.default_rng(12)
+    names = [f"m{number}" for number in range(6)]
+    for name in names:
+        column_metric(name)
+    first = {name: chooser.uniform(0.4, 0.6, 40) for name in names}
+    shifts = dict.fromkeys(names, 0.0) | {"m0": -0.018, "m3": -0.018}
+    second = {name: first[name] + chooser.normal(shifts[name], 0.05, 40) for name in names}
+    runs = [make(name, _rows(columns), metrics=names) for name, columns in (("a", first), ("b", second))]
+    comparison = compare_runs(runs)
+    pairs = {each.name: each.pairs[0] for each in comparison.numbers}
+    assert comparison.headline == "m0"
+    assert pairs["m0"].p_metrics == pairs["m0"].p_value
+    others = [pairs[name].p_value for name in names[1:]]
+    assert pairs["m3"].p_metrics == pytest.approx(min(1, 5 * pairs["m3"].p_value))
+    assert min(others) == pairs["m3"].p_value
+    assert 0.01 < pairs["m3"].p_value < 0.05  # beyond chance alone, but not as one of five
+    assert pairs["m3"].verdict == "no difference shown"
+    assert "after Holm's correction for the 5 metrics other than the headline" in comparison.test
+    # The gate corrects for all six.
+    assert all(6 * pair.p_value > 0.05 for pair in pairs.values())
+    assert comparison.worse_than_baseline() == []
+    (alone,) = compare_runs(runs, metrics=["m3"]).worse_than_baseline()
+    assert alone.startswith("b is worse than a in m3")
+
+
+@pytest.mark.parametrize(
+    ("shift", "margin", "shown"), [(0.0, 0.05, "equivalent"), (0.05, 0.02, "not inferior"), (0.0, 0.001, "not shown")]
+)
+def test_a_margin(make, shift, margin, shown):
+    part = column_metric("with_margin")
+    chooser = np.random.default_rng(4)
+    first = chooser.uniform(0.3, 0.6, 60)
+    second = first + chooser.normal(shift, 0.05, 60)
+    runs = [
+        make(name, _rows({"with_margin": values}), metrics=[part.name])
+        for name, values in (("a", first), ("b", second))
+    ]
+    (pair,) = compare_runs(runs, margin=margin).numbers[0].pairs
+    assert pair.margin == shown
+    assert compare_runs(runs).numbers[0].pairs[0].margin is None
+
+
+def test_composites_of_different_parts_are_not_compared(make):
+    # b lacks the part "left" on the 40 samples where a fails it: its composites would be higher without being better.
+    right = np.full(100, 0.5)
+    left = np.where(np.arange(100) < 40, 0.1, 0.6)
+    names = ["composed_left", "composed_right"]
+    for name in names:
+        column_metric(name)
+    weights = dict.fromkeys(names, 0.5)
+    settings = {"metrics": None, "task": "mine", "tasks": {"mine": {"weights": weights, "on_missing": "renormalise"}}}
+    chooser = np.random.default_rng(3)
+    a = make("a", _rows({"composed_left": left, "composed_right": right}), **settings)
+    missing = [None if index < 40 else value for index, value in enumerate(left + chooser.normal(0, 0.01, 100))]
+    b = make("b", _rows({"composed_left": missing, "composed_right": right}), **settings)
+    with pytest.raises(ConfigError, match="40 of 100 samples"):
+        compare_runs([a, b], metrics=["composite"])
+    (both,) = compare_runs([a, b], metrics=["composite"], allow_partial=True).numbers
+    assert (both.samples, both.left_out, both.parts) == (60, 40, tuple(names))
+    assert abs(both.pairs[0].difference) < 0.01
+
+
+def test_runs_are_called_as_the_call_says(make):
+    runs = [make("x", samples(1, 0.5)), make("y", samples(2, 0.8))]
+    compared = compare_runs(runs, names=["small", "large"], metrics=["rouge_l"], baseline="large")
+    assert compared.runs == ("small", "large")
+    assert [(pair.first, pair.second) for pair in compared.numbers[0].pairs] == [("large", "small")]
+    for names in (["small"], ["small", "small"], ["small", ""], "ab"):
+        with pytest.raises(ConfigError, match="`names` must have 2 different names"):
+            compare_runs(runs, names=names)

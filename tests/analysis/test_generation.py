@@ -8,13 +8,13 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.generation import generation_summary, stored_answers
-from multimodal_eval.core.records import ReasonCount
+from multimodal_eval.core.figure import ReasonCount
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.answer_tables import exchange_table
 from multimodal_eval.generate.outcomes import Exchange, Outcome
 from multimodal_eval.generate.protocol import Answer, RejectedError
-from multimodal_eval.run.evaluate import evaluate
 
 FILTERED = "the endpoint's content filter stopped the answer"
 

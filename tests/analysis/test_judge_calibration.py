@@ -134,7 +134,7 @@ def test_unequal_probabilities_weight_the_mean_of_the_labels():
     ]
     result = calibration_of(evaluate(records, metrics=["exact_match"], human={"exact_match": "rating"}), "exact_match")
     assert result.human.value == pytest.approx((2 + 1) / (2 + 4 + 1))  # labels count 1 / probability
-    assert any("not drawn equally" in note for note in result.notes)
+    assert any("not drawn with equal probability" in note for note in result.notes)
 
 
 def test_equal_probabilities_change_nothing():

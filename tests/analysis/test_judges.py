@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval import evaluate
+from multimodal_eval import evaluate, rescore, resume
 from multimodal_eval.analysis.judges import findings, judges_of
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.run.rescore import rescore
 from multimodal_eval.run.verify import verify_run
 from tests.judges.scripted import judged, pair
 
@@ -139,8 +138,7 @@ def test_pairs_without_a_flip_say_that_the_place_does_not_matter():
     assert first.low == pytest.approx(0.519960, abs=2e-6)
     assert first.high == pytest.approx(0.579680, abs=2e-6)
     assert known.warnings == [
-        "the judge prefers the answer that is shown first: 55.0 % of 200 decided verdicts "
-        "(95 % interval 52.0 to 58.0 %)"
+        "the judge prefers the answer that is shown first: 55.0% of 200 decided verdicts (95% interval 52.0 to 58.0%)"
     ]
 
 
@@ -189,8 +187,7 @@ def test_warnings_name_what_makes_the_score_doubtful():
     assert "the judged system gpt-4o-mini are of the family gpt: judges prefer answers of their own family" in family
     # Both verdicts on a pair are of the same sample: 30 units, t = 2.045, low = 30 / (30 + t^2) = .8776.
     assert first == (
-        "the judge prefers the answer that is shown first: 100.0 % of 60 decided verdicts "
-        "(95 % interval 87.8 to 100.0 %)"
+        "the judge prefers the answer that is shown first: 100.0% of 60 decided verdicts (95% interval 87.8 to 100.0%)"
     )
 
 
@@ -209,7 +206,7 @@ def test_judges_that_disagree_are_warned_about():
     known = judges_of(judged(samples, judges, scale=(1, 5))).metrics["quality"]
     assert known.agreement[0].alpha.value < 0
     assert known.warnings == [
-        f"the judges agree little: Krippendorff's alpha is {known.agreement[0].alpha.value:.2f}, below 0.667"
+        f"the judges agree poorly: Krippendorff's alpha is {known.agreement[0].alpha.value:.2f}, below 0.667"
     ]
 
 
@@ -266,3 +263,13 @@ def test_verdicts_on_samples_that_are_not_there_are_refused(tmp_path):
     run.info = msgspec.structs.replace(run.info, config=msgspec.structs.replace(run.info.config, judges={name: fewer}))
     with pytest.raises(RunFolderError, match="a verdict of quality is on a sample or model that is not there"):
         findings(run)
+
+
+def test_missing_findings_are_made_again(tmp_path):
+    panel(tmp_path / "run")
+    stored = tmp_path / "run" / "judges.json"
+    content = stored.read_bytes()
+    stored.unlink()
+    assert [fault.name for fault in verify_run(tmp_path / "run").faults] == ["judges.json"]
+    resume(tmp_path / "run")
+    assert stored.read_bytes() == content

@@ -40,7 +40,7 @@ def judged(leanings, monkeypatch, tmp_path, **settings):
 def test_flips_and_the_preference_for_a_place(monkeypatch, tmp_path):
     flips = judged(Leanings(flips=0.2, prefers_first=0.8), monkeypatch, tmp_path).flips
     assert flips.flips.low < 0.2 < flips.flips.high
-    # 20 % of the pairs give both verdicts to a place, in 80 % of them the first; the others give it half of theirs.
+    # 20% of the pairs give both verdicts to a place, in 80% of them the first; the others give it half of theirs.
     assert flips.first.low < 0.2 * 0.8 + 0.8 * 0.5 < flips.first.high
 
 
@@ -53,7 +53,7 @@ def test_the_effect_of_length(monkeypatch, tmp_path, effect):
 
 @pytest.mark.parametrize("effect", [0.0, 1.5])
 def test_intervals_hold_for_other_judges_of_the_same_leaning(effect):
-    """Of 200 judges, the 95 % intervals of the effect and of the rate at equal lengths hold for 180 to 199."""
+    """Of 200 judges, the 95% intervals of the effect and of the rate at equal lengths hold for 180 to 199."""
     rows = pairs()
     texts = [(row["generated_answer"], row["baseline"]) for row in rows]
     difference = np.array([float(len(answer) - len(other)) for answer, other in texts])

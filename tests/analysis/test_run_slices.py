@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run import plan
-from multimodal_eval.run.evaluate import evaluate
+from tests.parts import set_part_size
 
 FIGURES = ("value", "stderr", "low", "high", "n_scored", "n_total")
 
@@ -33,7 +33,7 @@ def samples():
 
 
 def test_slices_of_several_parts_equal_those_of_a_run_with_by(samples, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "PART_SIZE", 6)
+    set_part_size(monkeypatch, 6)
     settings = {"metrics": ["bleu", "rouge_l"], "progress": False}  # bleu is a corpus score with statistics
     run = evaluate(samples, output=tmp_path / "run", **settings)
     assert run.info.parts == [6, 6, 6, 2]
@@ -48,7 +48,7 @@ def test_slices_of_several_parts_equal_those_of_a_run_with_by(samples, tmp_path,
 
 
 def test_columns_are_found_in_any_part(samples, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "PART_SIZE", 6)
+    set_part_size(monkeypatch, 6)
     run = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "run", progress=False)
     computed = {slices.column: slices.counts for slices in slices_of(run)}
     # The numbers are all different. Samples 13 to 19 have the column `late`: a list with x for 15 and 18, null for 13,

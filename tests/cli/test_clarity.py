@@ -80,10 +80,11 @@ def test_the_run_and_the_tables_have_the_same_scores(folder):
         for name, metric in names.items():
             figure = report["scores"][name]["macro_f1"]
             for key in ("value", "stderr", "low", "high") if figure else ():
-                assert figure[key] == pytest.approx(metrics[metric][key], rel=1e-12), (task, name, key)
+                expected = metrics[metric][key]
+                assert figure[key] == (expected and pytest.approx(expected, rel=1e-12)), (task, name, key)
         for key in ("value", "stderr", "low", "high"):
             assert report["soft"][key] == pytest.approx(metrics["soft_score"][key], rel=1e-12)
-        assert "24 clusters" in report["scores"]["any_match"]["macro_f1"]["method"]
+        assert "24 clusters" in report["scores"]["any_match"]["accuracy"]["method"]
 
 
 def test_agreement_agrees_with_reference_implementations(folder):
@@ -188,9 +189,7 @@ def test_a_sample_has_the_labels_in_the_taxonomys_spelling(folder):
 def test_runs_are_listed_compared_and_rescored(folder):
     for name in ("alba", "boreas"):
         mmeval("clarity", "test.csv", f"{name}.csv", "-o", name, "--group", "interview")
-    assert re.search(
-        r"evasion +│ evasion +│ done +│ 96 +│ composite_score 0\.\d{4}", mmeval("ls", "runs", "alba").stdout
-    )
+    assert re.search(r"evasion +evasion +done +96 +composite_score 0\.\d{4}", mmeval("ls", "runs", "alba").stdout)
     out = mmeval("compare", "alba/evasion", "boreas/evasion", "--allow-partial", "--format", "json").stdout
     numbers = {number["name"]: number for number in json.loads(out)["numbers"]}
     assert set(numbers) == {"f1_any_match", "f1_majority", "soft_score", "composite_score"}
@@ -218,10 +217,7 @@ def test_a_single_task_needs_no_subfolder_and_the_default_is_below_runs(folder):
     mmeval("clarity", "test.csv", "alba.csv", "--task", "evasion", "-o", "run")
     assert (folder / "run" / "classification.json").is_file()
     mmeval("clarity", "test.csv", "alba.csv")
-    assert sorted(path.name.partition("-")[2].partition("-")[2] for path in (folder / "runs").iterdir()) == [
-        "clarity",
-        "evasion",
-    ]
+    assert sorted(path.name for path in (folder / "runs").iterdir()) == ["alba-clarity", "alba-evasion"]
 
 
 def test_nothing_is_written_if_one_of_the_folders_exists(folder):
@@ -275,10 +271,10 @@ def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
 # output
 
 
-def test_the_tables_fit_into_100_columns(folder):
-    out = mmeval("clarity", "test.csv", "boreas.csv", "-o", "run").stdout
-    tables = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
-    assert max(map(len, tables)) <= 100
+def test_the_tables_fit_into_100_columns(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    out = mmeval("clarity", "test.csv", "boreas.csv", "-o", "run", "-v").stdout
+    assert max(len(line.rstrip()) for line in out.splitlines() if re.search(r"\d  |─", line)) <= 100
     assert out.count("★ there are annotations: any-match is the official score") == 1
     assert out.count("★ the official score of the task is strict, against the gold label") == 1
     for text in (

@@ -195,15 +195,15 @@ def test_few_annotated_rows_are_reported(folder):
     write("data.csv", [row | {"evasion_label": "General"} for row in few])
     told = notes(scored("data.csv", "alba.csv", "-o", "share"))
     assert told[0] == (
-        "any-match, the official score, is over 39 of 96 rows: the others have no annotator's label. "
+        "any-match, the official score, is computed from only 39 of 96 rows: the others have no annotator's label. "
         "For the strict score of 96 rows instead: --annotators none"
     )
     write("data.csv", few[:12])
     write("answers.csv", rows("alba.csv")[:12])
     assert notes(scored("data.csv", "answers.csv", "-o", "count"))[0] == (
-        "any-match, the official score, is over 12 of 12 rows, which are few"
+        "any-match, the official score, is computed from only 12 of 12 rows"
     )
-    assert not any("which are few" in note for note in notes(scored("test.csv", "alba.csv", "-o", "many")))
+    assert not any("computed from only" in note for note in notes(scored("test.csv", "alba.csv", "-o", "many")))
 
 
 def test_a_submission_is_checked_with_the_same_columns(folder):

@@ -41,7 +41,7 @@ def test_an_unknown_label_is_refused_or_wrong(folder):
     # both rows were correct and no longer are
     before = correct["classification"]["scores"]["any_match"]["accuracy"]["value"]
     assert scores["accuracy"]["value"] == pytest.approx(before - 2 / 94)
-    out = mmeval("clarity", "test.csv", "odd.csv", "-o", "shown", "--unknown-labels", "wrong").stdout
+    out = mmeval("clarity", "test.csv", "odd.csv", "-o", "shown", "--unknown-labels", "wrong", "-v").stdout
     assert "2 predictions are not labels of the task and count as wrong: 'Explicitly' (1), '[ERROR] timeout' (1)" in out
     assert "none" in out  # their column in the confusion matrix
 

@@ -56,30 +56,32 @@ def cells(out, start):
 
 
 def test_the_table_shows_every_part_of_the_score(folder):
-    out = dialogue(*FILES, "--synonyms", "en=none", "-o", "run")
+    out = dialogue(*FILES, "--synonyms", "en=none", "-o", "run", "-v")
     score = integral_score(WORKED, synonyms="none")
     assert cells(out, "type") == [
         "type",
         "N",
-        "replies",
         "METEOR",
         "HM",
         "mean",
-        "95 % interval",
+        "std. error",
+        "95% interval",
+        "replies",
         "weight",
-        "weighted part",
+        "part",
     ]
     replies = {name: sum(len(worked["replies"]) for worked in WORKED if worked["type"] == name) for name in TYPES}
     for stratum in score.types:
         row = cells(out, stratum.type)
         values = [f"{value:.4f}" for value in (stratum.meteor.value, stratum.hidden.value, stratum.mean.value)]
-        assert row[:6] == [stratum.type, str(stratum.n), str(replies[stratum.type]), *values]
-        assert row[-2:] == [f"{stratum.weight:g}", f"{stratum.part:.4f}"]
-    total = cells(out, "integral")
-    assert total[:5] == ["integral", "11", "19", f"{score.meteor.value:.4f}", f"{score.hidden.value:.4f}"]
+        assert row[:5] == [stratum.type, str(stratum.n), *values]
+        assert row[-3:] == [str(replies[stratum.type]), f"{stratum.weight:g}", f"{stratum.part:.4f}"]
+    total = cells(out, "integral score")
+    assert total[:4] == ["integral score", "11", f"{score.meteor.value:.4f}", f"{score.hidden.value:.4f}"]
     assert total[-1] == f"{score.value:.4f}"
-    assert f"integral score {score.value:.4f}, 95 % interval {score.low:.4f}" in out
-    assert "11 clusters in 4 strata; each dialogue is a cluster, each type a stratum" in out
+    assert f"{score.low:.4f} … {score.high:.4f}" in total
+    assert "11 clusters in 4 strata" in " ".join(out.split())
+    assert "each dialogue is a cluster, each type a stratum" in " ".join(out.split())
     assert "rule:confidence|errors:none|strata:0.1*Text2Text+0.2*Image2Text" in out
     assert "run folder: run" in out
 
@@ -161,7 +163,7 @@ def test_wrong_arguments(folder):
     assert "WEIGHTS" in refused(*FILES, "--weight", "Text2Text=0.5", "-o", "x")
     assert "Did you mean 'choice'" in refused(*FILES, "--rule", "choise", "-o", "x")
     assert "NOT_FOUND" in refused("gold.json", "output.json", "absent.json", "-o", "x")
-    assert "PPL is missing: name ppl_output.json too" in refused("gold.json", "output.json", code=2)
+    assert "PPL is missing. Name ppl_output.json too" in refused("gold.json", "output.json", code=2)
     assert not (folder / "x").exists()
 
 

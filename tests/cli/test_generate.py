@@ -1,4 +1,4 @@
-"""`mmeval generate` stops after the answers; `mmeval score RUN` scores them in the same folder."""
+"""`mmeval run --metrics none` stops after the answers; `mmeval score RUN` scores them in the same folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model():
 
 
 def generate(*arguments, code=0):
-    return mmeval("generate", *arguments, "--model", "counting:x", "--no-cache", code=code)
+    return mmeval("run", *arguments, "--metrics", "none", "--model", "counting:x", "--no-cache", code=code)
 
 
 def test_the_answers_are_stored_and_not_scored(data, model):
@@ -40,7 +40,6 @@ def test_the_answers_are_stored_and_not_scored(data, model):
         "  rejected (1): HTTP 400: the prompt is too long\n"
         "  truncated (1): the answer was cut off after 10 tokens at the limit of tokens\n"
         "tokens: 300 in, 30 out\n"
-        "\n"
         "answers: run/answers\n"
         "Score them: mmeval score run --task TASK\n"
     )
@@ -105,30 +104,30 @@ def test_a_scored_run_is_not_scored_again(data, model):
 def test_an_interrupted_generation_continues(data, model):
     path = write([("a", "say red", "red"), ("b", "say interrupt", "x"), ("c", "say blue", "blue")])
     done = generate(path, "-o", "run", "--concurrency", "1", code=130)
-    assert "interrupted. Continue with: mmeval generate --resume run" in done.stderr
+    assert "interrupted. Continue with: mmeval run --resume run" in done.stderr
     done = mmeval("score", "run", "--metrics", "exact_match", code=1)
-    assert "run has samples without an answer. Continue with: mmeval generate --resume run" in done.stderr
+    assert "run has samples without an answer. Continue with: mmeval run --resume run" in done.stderr
     with offered(CountingModel(is_up=True)) as second:
-        done = mmeval("generate", "--resume", "run")
+        done = mmeval("run", "--resume", "run")
     assert second.calls == ["b", "c"]
     assert "answers of counting: 3 ok" in done.stdout
 
 
-def test_a_run_with_metrics_is_not_continued_by_generate(data, model):
+def test_a_run_with_metrics_is_not_continued_without_them(data, model):
     path = write([("a", "say red", "red"), ("b", "say down", "red")])
     options = ("--metrics", "exact_match", "-o", "run", "--concurrency", "1")
     mmeval("run", path, "--model", "counting:x", *options, code=1)
-    done = mmeval("generate", "--resume", "run", code=1)
+    done = mmeval("run", "--resume", "run", "--metrics", "none", code=1)
     assert "run also computes scores. Continue it with: mmeval run --resume run" in done.stderr
 
 
-def test_a_generation_is_not_continued_by_run(data, model):
-    path = write([("a", "say red", "red"), ("b", "say down", "red")])
-    generate(path, "-o", "run", code=1)
-    assert (
-        "run has no metrics yet. Complete its answers with: mmeval generate --resume run"
-        in mmeval("run", "--resume", "run", code=1).stderr
-    )
+def test_without_a_task_and_metrics_only_the_answers_are_stored(data, model):
+    done = mmeval("run", data, "--model", "counting:x", "-o", "run")
+    assert "Score them: mmeval score run --task TASK" in done.stdout
+    done = mmeval("run", data, "--model", "counting:x", "--metrics", "none", "--by", "source", "-o", "other", code=2)
+    assert "--metrics none scores nothing, so it takes no --by" in done.stderr
+    done = mmeval("run", data, "--model", "counting:x", "--fail-under", "exact_match=1", "-o", "other", code=2)
+    assert "this run does not compute it" in done.stderr
 
 
 def test_a_dry_run(data, model):
@@ -139,4 +138,4 @@ def test_a_dry_run(data, model):
 
 def test_a_budget_names_the_command_that_continues(data, model):
     done = generate(data, "-o", "run", "--prices", "prices.yaml", "--budget", "0.1", "--max-tokens", "10", code=1)
-    assert "mmeval generate --resume run --budget AMOUNT" in done.stderr
+    assert "mmeval run --resume run --budget AMOUNT" in done.stderr

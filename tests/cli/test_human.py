@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from multimodal_eval import load_run
 from multimodal_eval.core.judge_records import measures_the_judge
+from multimodal_eval.interop.trackers.values import run_values
 from tests.cli.command_line import mmeval
 from tests.run.labelled_samples import judged_samples
 
@@ -34,12 +36,13 @@ def label_file(records, **columns):
 
 
 def test_the_corrected_score_is_beside_the_score(folder):
-    out = mmeval(*LABELLED, "--by", "kind", "-o", "run").stdout
+    out = mmeval(*LABELLED, "--by", "kind", "-o", "run", "-v").stdout
     corrected = load_run("run").calibrated("exact_match")
-    assert f"calibrated, 60 labels │ {corrected.value:.4f} │" in out
+    assert re.search(rf"\n  calibrated +{corrected.value:.4f} ", out)
+    assert " 60 labels" in out
     assert f"{corrected.low:.4f} … {corrected.high:.4f}" in out
     assert f"calibrated: {corrected.signature}" in out
-    assert out.count("│   calibrated") == 3  # the run and two slices
+    assert out.count("  calibrated  ") == 3  # the run and two slices
 
 
 def test_a_run_is_rescored_with_labels_alone(folder):
@@ -47,7 +50,10 @@ def test_a_run_is_rescored_with_labels_alone(folder):
     mmeval("rescore", "run", "--human", "exact_match=rating", "-o", "new", "--no-report")
     mmeval(*LABELLED, "-o", "labelled")
     assert load_run("new").calibrated("exact_match") == load_run("labelled").calibrated("exact_match")
-    assert "--config FILE, --judge PROVIDER:NAME or --human COLUMN" in mmeval("rescore", "run", code=2).stderr
+    assert (
+        "--config FILE, --judge PROVIDER:NAME, --human COLUMN or --count-failures wrong"
+        in mmeval("rescore", "run", code=2).stderr
+    )
     assert "must be written COLUMN or METRIC=COLUMN" in mmeval("rescore", "run", "--human", "=x", code=2).stderr
     wrong = mmeval("rescore", "run", "--human", "exact_match=labels.jsonl", "-o", "no", code=1).stderr
     assert "For labels in a file: mmeval judge calibrate RUN --human labels.jsonl" in wrong
@@ -59,7 +65,7 @@ def test_calibrate_prints_tables_and_stores_a_run(folder):
     out = mmeval("judge", "calibrate", "run", "--human", "labels.jsonl", "-o", "new").stdout
     corrected = load_run("new").calibrated("exact_match")
     assert "exact_match: 60 of 200 samples labelled in labels.jsonl" in out
-    assert f"both: PPI++            │ {corrected.value:.4f}" in out
+    assert f"both: PPI++              {corrected.value:.4f}" in out
     for text in (
         "labels alone",
         "both: PPI (lambda = 1)",
@@ -135,12 +141,33 @@ def test_exports_have_the_corrected_score(folder):
     assert rows["exact_match.calibrated"]["scored"] == "60"
     assert rows["exact_match.calibrated"]["signature"] == corrected.signature
     hub = mmeval("export", "run", "--to", "hf-eval-results", "--set", "dataset=a/b", "--set", "task=t").stdout
-    assert f"calibrated by 60 human labels: {corrected.value:.6g}" in " ".join(hub.split())
+    assert f"value: {corrected.value!r}" in hub
+    assert "corrected by 60 human labels; without them: 0.6" in " ".join(hub.split())
+    index = mmeval("export", "run", "--to", "model-index").stdout
+    assert index.index(f"value: {corrected.value!r}") < index.index("type: exact_match.uncorrected")
+    assert run_values(load_run("run"))["exact_match"] == corrected.value
+    assert run_values(load_run("run"))["exact_match.uncorrected"] == 0.6
+    mmeval("export", "run", "--to", "inspect", "-o", "log.json")
+    (score,) = json.loads(Path("log.json").read_text())["results"]["scores"]
+    assert score["metrics"]["mean"]["value"] == corrected.value
+    assert score["metrics"]["uncorrected"]["value"] == 0.6
     mmeval("export", "run", "--to", "eee", "-o", "collection", "--set", "model=acme/parrot-7b")
-    (file,) = [path for path in folder.glob("collection/**/*.json") if "calibrated" in path.read_text()]
+    (file,) = [path for path in folder.glob("collection/**/*.json") if "corrected_by" in path.read_text()]
     (result,) = json.loads(file.read_text())["evaluation_results"]
-    stored = json.loads(result["score_details"]["details"]["calibrated_by_human_labels"])
+    assert result["score_details"]["score"] == corrected.value
+    stored = json.loads(result["score_details"]["details"]["corrected_by_human_labels"])
     assert stored["value"] == corrected.value
+
+
+def test_the_target_of_a_corrected_score_is_chosen_and_named(folder):
+    mmeval(*LABELLED, "-o", "run")
+    mmeval("rescore", "run", "--human", "exact_match=rating", "--human-target", "file", "-o", "new", "--no-report")
+    population, file = (load_run(name).calibrated("exact_match") for name in ("run", "new"))
+    assert population.value == file.value
+    assert population.method.endswith(", for the mean over the population")
+    assert file.method.endswith(", for the mean over these 200 samples")
+    assert file.high - file.low < population.high - population.low
+    assert "|target:file" in file.signature
 
 
 def test_without_labels_the_run_says_what_it_measures():
@@ -160,7 +187,8 @@ def test_a_leaderboard_marks_corrected_scores(folder):
     command = ("leaderboard", "gold.jsonl", "submissions", "--config", "config.yaml", "--by", "exact_match")
     out = mmeval(*command, "-o", "board").stdout
     corrected = load_run("board/a").calibrated("exact_match")
-    assert f"{corrected.value:.4f} ± {corrected.stderr:.4f}" in out
-    assert "Places are by the metric alone" in out
+    (row,) = [line for line in out.splitlines() if f"{corrected.value:.4f}" in line and "calibrated" in line]
+    assert f"{corrected.stderr:.4f}" in row
+    assert "places are by the metric alone" in " ".join(out.split())
     stored = json.loads(Path("board/leaderboard.json").read_text())["standings"]
     assert {row["name"]: row["calibrated"]["labels"] for row in stored} == {"a": 60, "b": 60}

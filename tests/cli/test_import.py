@@ -45,13 +45,44 @@ def test_the_origin_as_json(tmp_path):
     }
 
 
-def test_a_folder_of_logs_has_a_row_per_log_and_score(tmp_path):
-    out = mmeval("import", str(LM_EVAL), "-o", str(tmp_path / "run"), "--no-report").stdout
-    by_log = out.split("by log_name")[1].split("└")[0]
-    assert by_log.count("lm-eval.perplexity") == 1
-    assert by_log.count("lm-eval.exact_match ") == 3
-    assert "toy_word: lm-eval.perplexity: its results have 4.87117, which is exp(-mean)" in out
-    assert "toy_first_caption: bleu has no number per sample" in out
+def test_a_folder_of_logs_is_a_run_per_task_and_their_table(tmp_path):
+    suite = tmp_path / "suite"
+    out = mmeval("import", str(LM_EVAL), "-o", str(suite)).stdout
+    assert "1 model, 6 tasks" in out
+    assert "! toy_word: lm-eval.loglikelihood: its results have 4.87117, which is exp(-mean)" in out
+    assert f"suite: {suite}" in out
+    entry = Run(suite / "toys_scripted" / "toy_choice").entries["lm-eval.acc"]
+    assert (entry.value, entry.n_total) == (0.5, 4)  # as in the results of lm-eval, for the samples of this task alone
+    assert len([*suite.glob("*/*/run.json")]) == 6
+
+
+def test_another_harness_joins_a_suite(tmp_path):
+    suite = tmp_path / "suite"
+    mmeval("import", str(SUM), "-o", str(tmp_path / "run"), "--no-report")
+    mmeval("import", str(LM_EVAL), "-o", str(suite))
+    out = mmeval("import", str(LMMS_EVAL), "-o", str(suite)).stdout
+    assert "samples_toy_captions.jsonl is left out: it has no scores of samples" in out
+    record = json.loads((suite / "suite.json").read_text())
+    assert [model["name"] for model in record["models"]] == ["toys/scripted", "dummy"]
+    assert {"path": "dummy/toy_pope", "model": "dummy", "task": "toy_pope"} in record["runs"]
+    again = mmeval("import", str(LMMS_EVAL), "-o", str(suite), code=1)
+    assert "already exists" in again.stderr
+
+
+def test_a_link_that_leads_out_of_a_suite_is_refused(tmp_path):
+    suite, outside = tmp_path / "suite", tmp_path / "outside"
+    suite.mkdir()
+    outside.mkdir()
+    (suite / "toys_scripted").symlink_to(outside)
+    done = mmeval("import", str(LM_EVAL), "-o", str(suite), "--overwrite", code=1)
+    assert f"{suite / 'toys_scripted'} leads out of the suite" in done.stderr
+    assert not [*outside.iterdir()]
+
+
+def test_a_threshold_is_for_one_log(tmp_path):
+    done = mmeval("import", str(LM_EVAL), "-o", str(tmp_path / "s"), "--fail-under", "lm-eval.acc=0.5", code=2)
+    assert "a threshold is for one log" in done.stderr
+    assert not (tmp_path / "s").exists()
 
 
 def test_thresholds_and_slices(tmp_path):
@@ -83,7 +114,7 @@ def test_report(run, tmp_path):
 
 
 def test_crosswalk(run, tmp_path):
-    out = mmeval("crosswalk", str(run), "--metric", "exact_match", "-o", str(tmp_path / "rules"), "--no-report").stdout
+    out = mmeval("crosswalk", str(run), "--metrics", "exact_match", "-o", str(tmp_path / "rules"), "--no-report").stdout
     assert "exact_match by rule, 6 samples" in out
 
 
@@ -126,7 +157,7 @@ def test_a_format_can_be_forced(tmp_path):
     del record["doc"]
     path.write_text("\n".join([json.dumps(record), *others]) + "\n")
     assert "not recognised as a log" in mmeval("import", str(path), code=1).stderr
-    forced = ("--format", "lm-eval")
+    forced = ("--as", "lm-eval")
     mmeval("import", str(path), *forced, "-o", str(tmp_path / "run"), "--no-report")
     assert Run(tmp_path / "run").info.config.format == "lm-eval"
     assert "6 samples, no problems" in mmeval("validate", str(path), *forced).stdout
@@ -140,7 +171,7 @@ def test_a_format_can_be_forced(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--format", "lmeval"), "no format is named 'lmeval'. Did you mean 'lm-eval'?"),
+        (("--as", "lmeval"), "no format is named 'lmeval'. Did you mean 'lm-eval'?"),
         (("--format", "lm-eval", "--format", "lmms-eval"), "DATA has one format. Got lm-eval and lmms-eval"),
         (("--overwrite",), "--overwrite needs -o"),
     ],
@@ -150,8 +181,8 @@ def test_wrong_options(options, message):
 
 
 def test_resume_refuses_the_format_of_a_log(run):
-    done = mmeval("score", "--resume", str(run), "--format", "lm-eval", code=2)
-    assert "does not accept --format" in done.stderr
+    done = mmeval("score", "--resume", str(run), "--as", "lm-eval", code=2)
+    assert "does not accept --as" in done.stderr
 
 
 def test_missing_and_wrong_files(tmp_path):

@@ -72,9 +72,11 @@ def test_a_budget_stops_the_run_and_a_larger_one_continues_it(folder, server):
     judge = ("--judge", "openai:tiny", "--judge-url", server.url, "--judge-prices", "prices.yaml")
     done = mmeval(*SCORE, *judge, "--judge-budget", "1500", "-o", "run", code=1)
     assert "good: the budget of 1,500.00 USD does not allow another request" in done.stderr
-    assert "Continue with: mmeval score --resume run --judge-budget AMOUNT" in done.stderr
+    larger = "mmeval score --resume run --config FILE with `judges: {good: {budget: AMOUNT}}`"
+    assert f"Continue with a larger one: {larger}" in done.stderr
     assert 0 < server.requests < N
-    mmeval("score", "--resume", "run", "--judge-budget", "100000", "--no-report")
+    (folder / "larger.yaml").write_text("judges: {good: {budget: 100000}}")
+    mmeval("score", "--resume", "run", "--config", "larger.yaml", "--no-report")
     assert server.requests == N
     assert load_run("run").info.judging["good"].cost == N * 27  # 7 tokens of input and 2 of output per request
 
@@ -85,12 +87,33 @@ def test_what_changes_a_verdict_cannot_change_with_resume(folder, server):
         assert f"does not accept {option[0]}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("metrics: [bleu]", "may have only the sections `generation` and `judges`"),
+        ("judges: 3", "`judges` must be a section with keys"),
+    ],
+)
+def test_what_a_file_cannot_change_with_resume(folder, server, content, message):
+    mmeval(*SCORE, "--judge", "openai:tiny", "--judge-url", server.url, "-o", "run")
+    (folder / "run" / "results.json").unlink()
+    (folder / "changes.yaml").write_text(content)
+    assert message in mmeval("score", "--resume", "run", "--config", "changes.yaml", code=1).stderr
+
+
+def test_the_configuration_changes_a_judge_of_a_file(folder, server):
+    (folder / "more.yaml").write_text("judges: {good: {repeats: 2}}")
+    mmeval(*SCORE, "--judge", "openai:tiny", "--judge-url", server.url, "--config", "more.yaml", "-o", "run")
+    assert server.requests == 2 * N
+
+
 def test_answers_and_verdicts_in_one_command(folder, server):
     model = ("--model", "echo:x", "--prices", "prices.yaml", "--budget", "50000", "--max-tokens", "10")
     judge = ("--judge", "openai:tiny", "--judge-url", server.url, "--judge-prices", "prices.yaml")
     command = ("run", "data.jsonl", *model, *judge, "--metrics", "judge:good.yaml", "--no-report", "-o", "run")
     done = mmeval(*command, "--judge-budget", "1500", code=1)
-    assert "The verdicts so far are kept. Continue with: mmeval run --resume run --judge-budget AMOUNT" in done.stderr
+    command = "mmeval run --resume run --config FILE with `judges: {good: {budget: AMOUNT}}`"
+    assert f"The verdicts so far are kept. Continue with a larger one: {command}" in done.stderr
     mmeval("run", "--resume", "run", "--judge-budget", "100000", "--no-report")
     run = load_run("run")
     assert run.info.generation is not None
@@ -105,7 +128,7 @@ def test_another_judge_by_rescoring(folder, server):
     assert server.requests == 2 * N
     assert "models:openai:other" in load_run("again")["good"]["signature"]
     done = mmeval("rescore", "run", code=2)
-    assert "name what changes: --config FILE, --judge PROVIDER:NAME or --human COLUMN" in done.stderr
+    assert "name what changes: --config FILE, --judge PROVIDER:NAME, --human COLUMN or --count" in done.stderr
 
 
 def test_a_judge_without_a_metric(folder):

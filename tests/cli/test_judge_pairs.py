@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -32,18 +33,19 @@ def pairs(server, *arguments, code=0):
     return mmeval("judge", "pairs", *arguments, *judge, "--no-report", code=code)
 
 
-def test_the_table_and_the_second_run(runs):
+def test_the_table_and_the_second_run(runs, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     with judge_server() as server:
         done = pairs(server, "parrot", "owl", "-o", "pairs")
         asked = server.requests
         again = pairs(server, "owl", "parrot", "-o", "mirrored", "--format", "json")
         assert server.requests == asked  # the same questions: the cache has all replies
     assert "A = parrot, B = owl, 8 pairs" in done.stdout
-    assert "│ win rate of A          │    1.0000 │ 0.6756 … 1.0000 │" in done.stdout  # Wilson: 8 of 8
-    assert "8 / 0 / 0" in done.stdout
+    assert re.search(r"win rate of A +1\.0000 +[\d.–]+ +0\.6756 … 1\.0000", done.stdout)  # Wilson: 8 of 8
+    assert "A wins 8, ties 0, loses 0" in " ".join(done.stdout.split())
     # 2 of the 2^8 ways to exchange the systems give such a difference: p is about 0.008.
     assert "parrot is better, by this judge (p = 0.00" in done.stdout
-    texts = ("  judge|", "! ", "  flips ")  # signatures, warnings and findings are lines that the terminal wraps
+    texts = ("  judge|", "! ", "  flips ", "▲")  # signatures, warnings and findings are lines that the terminal wraps
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith(texts))
     (mirrored,) = json.loads(again.stdout)["pairs"]
     assert (mirrored["win_rate"]["value"], mirrored["losses"], mirrored["better"]) == (0, 8, "parrot")
@@ -62,11 +64,11 @@ def test_both_orders_are_exactly_twice_the_questions(runs):
 def test_planted_flips_are_shown(runs):
     with judge_server(Leanings(flips=1.0)) as server:
         done = pairs(server, "parrot", "owl", "-o", "pairs")
-    assert "0 / 8 / 0" in done.stdout
+    assert "A wins 0, ties 8, loses 0" in done.stdout
     # All are ties: at most 3.8415 / 11.8415 of all pairs are not, and 0.5 ± 0.3244 / 2 is certain.
-    assert "win rate of A          │    0.5000 │ 0.3378 … 0.6622" in done.stdout
-    assert "flips with the order   │    1.0000" in done.stdout
-    assert "first answer preferred │    1.0000" in done.stdout
+    assert re.search(r"win rate of A +0\.5000 +[\d.–]+ +0\.3378 … 0\.6622", done.stdout)
+    assert "flips with the order     1.0000" in done.stdout
+    assert "first answer preferred   1.0000" in done.stdout
     assert "neither is shown to be better (p = 1.0000" in done.stdout
 
 
@@ -75,7 +77,7 @@ def test_unreadable_verdicts_are_listed(runs):
         done = pairs(server, "parrot", "owl", "-o", "pairs")
     scored = load_run("pairs")["preference"]["n_scored"]
     assert 0 < scored < PAIRS
-    assert f"{PAIRS - scored} of 8 pairs unscored:" in done.stdout
+    assert re.search(rf"{PAIRS - scored} of 8 \(.*\): pairs unscored\n", done.stdout)
     assert "unreadable verdict" in done.stdout
 
 
@@ -89,7 +91,7 @@ def test_what_the_score_measures_and_who_addresses_the_judge(runs):
     assert "! preference: no human labels, so this score measures what the judge says" in done.stdout
     assert "mmeval judge calibrate RUN --human FILE" in done.stdout
     assert "--human COLUMN" not in done.stdout
-    assert "! JUDGE_INJECTION: 1 of 8 (12.5 %)" in done.stdout
+    assert "! JUDGE_INJECTION: 1 of 8 (12.5%)" in done.stdout
     assert "preference: 16 verdicts of openai:tiny; 1 answer addresses the judge" in done.stdout
     (finding,) = [each for each in load_run("pairs").lint()["findings"] if each["code"] == "JUDGE_INJECTION"]
     assert finding["answers"] == [{"answer": rows[3]["prediction"], "count": 1}]  # and not the harmless one of A
@@ -99,9 +101,10 @@ def test_the_report_names_both_systems_at_the_headline(runs):
     with judge_server() as server:
         mmeval("judge", "pairs", "parrot", "owl", "-o", "p", "--judge", "openai:tiny", "--judge-url", server.url)
     page = (runs / "p" / "report.html").read_text()
-    card = page.partition('<div class="card">')[2].partition("</div>")[0]
-    assert "win rate of A = parrot against B = owl" in card
-    assert "parrot is better, by this judge (p = 0.00" in card
+    for section in ("verdict", "numbers"):
+        shown = page.partition(f'<section aria-labelledby="{section}"')[2].partition("</section>")[0]
+        assert "in rate of A = parrot against B = owl" in shown
+        assert "parrot is better, by this judge (p = 0.00" in shown
     assert "--human COLUMN" not in page
 
 

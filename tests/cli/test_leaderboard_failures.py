@@ -330,21 +330,14 @@ def test_with_allow_partial_missing_ids_are_failed_answers(references):
 
 
 def test_the_board_says_who_failed_what_in_80_columns(references, monkeypatch):
-    from multimodal_eval.cli.terminal import console
-
-    def narrow():
-        out = console()
-        out.width = 80
-        return out
-
-    monkeypatch.setattr("multimodal_eval.cli.show.console", narrow)
+    monkeypatch.setenv("COLUMNS", "80")
     texts = nearly(references)
     texts[5] = None
     sent(Path("jsonl"), "nearly", texts)
     out = mmeval("leaderboard", "data.jsonl", "jsonl", *ROUGE, "-o", "runs", "--workers", "1").stdout
     assert "! Failed answers count as the worst value of the metric:\n" in out
     assert "  nearly: 3 (1 without an answer, 2 with an error message)\n" in out
-    assert max(len(line) for line in out.splitlines() if re.match(r"[┏┃│└]|!|  nearly", line)) <= 80
+    assert max(len(line) for line in out.splitlines() if re.match(r"[\d─]|!|  nearly", line)) <= 80
     again = mmeval("leaderboard", "--from", "runs").stdout
     assert "nearly: 3 (1 without an answer, 2 with an error message)" in again
 

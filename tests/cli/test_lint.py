@@ -28,7 +28,7 @@ def test_lint(folder):
     rows[3]["generated_answer"] = "a [bold]dog[/]</s>\x1b[31m"
     (folder / "odd.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "run").stdout
-    assert "! MARKUP: 1 of 20 (5.0 %): answers with special tokens" in out
+    assert "! MARKUP: 1 of 20 (5.0%): answers with special tokens" in out
     assert "mmeval lint run" in out
     out = mmeval("score", "odd.jsonl", "--metrics", "cider,rouge_l", "-o", "again", "--format", "json").stdout
     lint = json.loads((folder / "again" / "lint.json").read_text())
@@ -38,7 +38,7 @@ def test_lint(folder):
     assert "scored like words of the answer" in " ".join(out.split())
     assert "s3" in out
     stored = stored_json(folder / "run" / "lint.json")
-    assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == stored
+    assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == {**stored, "unscored": []}
     done = mmeval("lint", "run", "--fail-on", "truncated,MARKUP", code=3)
     assert "lint warnings: MARKUP" in done.stderr
     assert "MARKUP" in done.stdout
@@ -70,5 +70,27 @@ def test_metrics_with_the_same_warning_share_a_line(folder):
     ]
     (folder / "floor.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = mmeval("score", "floor.jsonl", "--metrics", "rouge_l,cider_d", "-o", "run").stdout
-    assert "! NO_VARIANCE: rouge_l, cider_d: 20 of 20 (100.0 %): values, all equal to 0" in out
-    assert "! FLOOR: rouge_l, cider_d: 20 of 20 (100.0 %): values at the bound 0" in out
+    assert "! NO_VARIANCE: ROUGE-L, CIDEr-D: 20 of 20 (100.0%): values, all equal to 0" in out
+    assert "! FLOOR: ROUGE-L, CIDEr-D: 20 of 20 (100.0%): values at the bound 0" in out
+
+
+def test_lint_shows_the_reasons_that_a_run_promises(folder):
+    rows = [
+        {"id": "a", "references": ["a dog"], "generated_answer": "a dog"},
+        {"id": "b", "references": ["a cat"], "generated_answer": "Error: 429 Too Many Requests"},
+        {"id": "c", "references": ["a cat"]},
+        {"id": "d", "references": ["a bird"]},
+    ]
+    (folder / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "some.jsonl", "--metrics", "rouge_l,exact_match", "-o", "run").stdout
+    assert "samples and reasons: mmeval lint run" in out
+    out = " ".join(mmeval("lint", "run").stdout.split())
+    assert "ROUGE-L, exact_match: 2 of 4 (50.0%): no generated_answer examples: c, d" in out
+    assert (
+        "1 of 4 (25.0%): the answer is a generator's error message: 'Error: 429 Too Many Requests' examples: b" in out
+    )
+    unscored = json.loads(mmeval("lint", "run", "--format", "json").stdout)["unscored"]
+    assert [(each["status"], each["count"], each["ids"]) for each in unscored] == [
+        ("missing_input", 2, ["c", "d"]),
+        ("error", 1, ["b"]),
+    ]

@@ -6,8 +6,8 @@ import json
 
 from multimodal_eval.analysis.preferences import preference_of
 from multimodal_eval.cli.finish import show
-from multimodal_eval.cli.judge_comparisons import show_preference
-from multimodal_eval.cli.show import judge_lines, show_run
+from multimodal_eval.cli.printing import print_blocks, print_result
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import (
     Agreement,
     Flips,
@@ -16,7 +16,7 @@ from multimodal_eval.core.judge_records import (
     Rate,
     Variance,
 )
-from multimodal_eval.core.records import Figure
+from multimodal_eval.display.of_judges import judge_lines, preference_of_run_blocks
 from tests.judges.scripted import judged, pair
 
 FIGURE = Figure(value=0.5, stderr=0.1, low=0.3, high=0.7, method="t")
@@ -37,13 +37,13 @@ def test_one_line_of_counts_and_one_of_changes():
         flips=Flips(flips=rate(129, 1000), disagreements=rate(200, 1000), first=rate(560, 1000)),
         length=Length(longer_wins=rate(680, 1000), effect=FIGURE, win_rate=FIGURE, controlled=FIGURE),
         agreement=[Agreement(between="judges", level="nominal", alpha=FIGURE, units=1000)],
-        # 3^2 / (3^2 + 4^2) = 36 %
+        # 3^2 / (3^2 + 4^2) = 36%
         variance=Variance(samples=1, judges=1, repeats=None, stderr_of_samples=0.04, stderr_of_judge=0.03),
     )
     assert list(judge_lines("preference", known)) == [
         "preference: 4,000 verdicts of openai:a, openai:b; 15 unreadable; 2 failed; 1 answer addresses the judge",
-        "  flips 12.9 % (129 of 1,000); first shown wins 56.0 % (560 of 1,000); longer wins 68.0 % (680 of 1,000); "
-        "alpha between judges 0.5000; 36 % of the squared standard error is the judge's",
+        "  flips 12.9% (129 of 1,000); first shown wins 56.0% (560 of 1,000); longer wins 68.0% (680 of 1,000); "
+        "alpha between judges 0.5000; 36% of the squared standard error is the judge's",
     ]
 
 
@@ -55,26 +55,26 @@ def test_a_single_judge_has_one_line():
 def test_nothing_decided_is_a_dash():
     flips = Flips(flips=rate(0, 2), disagreements=rate(0, 2), first=rate(0, 0))
     known = JudgeFindings(form="pairwise", models=["a"], questions=4, flips=flips)
-    assert list(judge_lines("p", known))[1] == "  flips 0.0 % (0 of 2); first shown wins –"
+    assert list(judge_lines("p", known))[1] == "  flips 0.0% (0 of 2); first shown wins –"
 
 
 def test_lines_and_warnings_are_under_the_table(tmp_path, capsys):
     pairs = [pair(number, f"a {number}", "b", system="claude-3", baseline_system="x") for number in range(8)]
     run = judged(pairs, {"claude-4": lambda *place: {"verdict": "1"}}, output=tmp_path / "run", form="pairwise")
-    show_run(run)
+    print_result(run, "table")
     shown = capsys.readouterr().out
-    assert shown.index("★ headline") < shown.index("quality: 16 verdicts of ") < shown.index("signatures")
-    assert "  flips 100.0 % (8 of 8); first shown wins 100.0 % (16 of 16)" in shown
-    assert "! quality: the judge prefers the answer that is shown first: 100.0 % of 16 decided verdicts" in shown
+    assert shown.index("★ headline") < shown.index("quality: 16 verdicts of ")
+    assert "  flips 100.0% (8 of 8); first shown wins 100.0% (16 of 16)" in shown
+    assert "! quality: the judge prefers the answer that is shown first: 100.0% of 16 decided verdicts" in shown
     assert "are of the family claude" in shown
 
 
 def test_warnings_are_under_the_table_of_a_comparison(tmp_path, capsys):
     pairs = [pair(number, f"a {number}", "b", system="claude-3", baseline_system="x") for number in range(8)]
     run = judged(pairs, {"claude-4": lambda *place: {"verdict": "1"}}, output=tmp_path / "run", form="pairwise")
-    show_preference(run, preference_of(run, "quality"))
+    print_blocks(preference_of_run_blocks(run, preference_of(run, "quality")))
     shown = capsys.readouterr().out
-    assert shown.index("win rate of A") < shown.index("! quality: the judge ") < shown.index("signature")
+    assert shown.index("win rate of A") < shown.index("! quality: the judge ")
 
 
 def test_the_json_of_a_run_has_what_is_known_about_its_judges(tmp_path, capsys):

@@ -11,9 +11,9 @@ import pytest
 
 from multimodal_eval import evaluate
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import plan as planning
 from tests.cli.command_line import called
 from tests.edited_runs import accept_changes, rewrite_json, without_checksums
+from tests.parts import set_part_size
 from tests.registry_state import restored_registries
 
 PLUGIN = """
@@ -37,7 +37,7 @@ def most_words(sample):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(planning, "PART_SIZE", 10)
+    set_part_size(monkeypatch, 10)
     rows = [
         {"id": str(n), "references": [f"a dog {n}", "two cats"], "generated_answer": f"a dog {n}", "side": n % 2}
         for n in range(25)

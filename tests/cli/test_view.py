@@ -124,6 +124,6 @@ def test_options_of_labelling_are_checked(folder: Path, tmp_path: Path, monkeypa
 
 
 def test_help_shows_the_options():
-    output = CliRunner().invoke(cli, ["view", "--help"]).output
+    output = CliRunner().invoke(cli, ["view", "--help-all"]).output
     for option in ("[DIR]", "--port", "--host", "--open", "--label", "--pairwise", "--scale", "--plan"):
         assert option in output

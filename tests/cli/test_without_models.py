@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from multimodal_eval import evaluate
+from multimodal_eval.cli.demo import next_steps
 from multimodal_eval.cli.fetch import _say_what_is_missing
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import MissingPackageError, UnavailableError
+from multimodal_eval.display.names import printed
 from multimodal_eval.models.clip import by_name as clip
 from multimodal_eval.models.runtime import PACKAGES, check_runtime, missing_runtime, onnxruntime, tokenizers
 
@@ -72,7 +75,7 @@ def test_a_model_on_this_machine_writes_no_answers(missing, tmp_path):
 def test_lists_say_what_is_missing(missing):
     resources = CliRunner().invoke(cli, ["ls", "resources"]).output
     assert f"running all-minilm-l6-v2, shapes-clip, smollm2-135m needs the package {missing!r}, {ADVICE}" in resources
-    metrics = " ".join(CliRunner().invoke(cli, ["ls", "metrics"]).output.replace("│", " ").split())
+    metrics = " ".join(CliRunner().invoke(cli, ["ls", "metrics"]).output.split())
     assert f"Cannot run yet: the model 'all-minilm-l6-v2' needs the package {missing!r}" in metrics
 
 
@@ -99,13 +102,20 @@ def test_the_demo_fetches_nothing_that_cannot_run(missing, tmp_path):
 def test_the_demo_runs_what_needs_no_model(missing, tmp_path):
     result = CliRunner().invoke(cli, ["demo", "-o", "kept"])
     assert result.exit_code == 0, result.output
+    answer = next(line for line in result.output.splitlines() if line.startswith("Who is better? "))
+    assert answer == (
+        "Who is better? Alba is better in contextual relevance, classification and dialogue; no difference is shown in "
+        "captioning, vqa and hallucination."
+    )
+    suggested = [line.strip() for line in result.output.splitlines() if line.startswith("  mmeval ")]
+    assert suggested == ["mmeval demo --files demo", *next_steps(Path("demo"))]
     line = result.stderr.splitlines()[0]
     assert line.startswith("left out: clip_score, semantic_similarity, ")
     assert line.endswith(f"answers of SmolLM2: each of them needs the package {missing!r}, {ADVICE}")
     tasks = ("captioning", "vqa", "contextual_relevance", "hallucination", "classification", "dialogue")
     assert [task for task in tasks if (tmp_path / "kept" / task / "boreas" / "results.json").exists()] == list(tasks)
     for name in ("cider_d", "vqa_accuracy", "chair_i", "f1_strict", "hidden_metric"):
-        assert f"│ {name} " in result.stdout
+        assert f"{printed(name)} " in result.stdout
 
 
 def test_the_error_names_the_package_wherever_it_is_needed(missing):

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, Score
-from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of
-from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.batch import Batch, rows_without
 from multimodal_eval.core.corpus import default_state
+from multimodal_eval.core.failures import ERROR_PATTERNS, answers_of
 from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.metric import configured
-from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.scores import Scores, joined
 from multimodal_eval.core.scoring import score_batch, score_rows
 from multimodal_eval.data.runs.sample_table import to_batch, to_table

@@ -11,11 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, load_run, rescore, resume
-from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, is_error_message, rows_that_start
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.failures import FIRST, NEWEST, SETS, compiled_patterns, expanded, label, with_versions
+from multimodal_eval.core.failures import (
+    ERROR_PATTERNS,
+    FIRST,
+    NEWEST,
+    SETS,
+    answers_of,
+    compiled_patterns,
+    expanded,
+    is_error_message,
+    label,
+    rows_that_start,
+    with_versions,
+)
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_batch, to_table
 from tests.edited_runs import write_json
@@ -199,3 +210,19 @@ def test_a_run_of_an_earlier_version_keeps_its_patterns(tmp_path):
     assert RunFolder(run.path).read_info().config.patterns == expanded([FIRST])
     newer = rescore(load_run(run.path), {"error_patterns": ["default"]})
     assert newer["rouge_l"]["n_scored"] == 2
+
+
+# Failed and blank rows: the same from columns as from samples.
+
+SOME_ANSWERS = st.none() | st.sampled_from(
+    ["", " \n", "\u2003", "a dog", "[ERROR] x", "\t[ERROR]", "no [ERROR]", "[ERR", "OR]", "[ERROR][ERROR]", "é"]
+)
+ROWS = st.lists(st.tuples(SOME_ANSWERS, st.sampled_from([None, None, "", "timeout"])), min_size=1, max_size=12)
+
+
+@given(ROWS, st.integers(0, 12), st.sampled_from([(r"\s*\[ERROR\]",), (), ("a d", r"\s*\[ERROR\]")]))
+def test_failed_and_blank_rows_of_columns_and_samples_agree(rows, start, patterns):
+    samples = [Sample(id=str(row), generated_answer=answer, error=error) for row, (answer, error) in enumerate(rows)]
+    start = min(start, len(samples) - 1)
+    batch = to_batch(to_table(samples, 0))[start:]
+    assert answers_of(batch, patterns) == answers_of(Batch.of(samples[start:]), patterns)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,8 +13,6 @@ from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.metric_names import ALIASES, JUDGES, NOT_HERE, metric_advice
 from multimodal_eval.evaluation.metrics_registry import get_metric, list_available
 from multimodal_eval.judges.built_in_judges import judges
-
-PAGE = Path(__file__).parents[2] / "docs" / "metric-names.md"
 
 
 @pytest.mark.parametrize(
@@ -77,20 +73,6 @@ def test_the_tables_name_metrics_that_exist():
     assert not set(NOT_HERE) & set(ALIASES)
     named = {name.removeprefix("judge:") for name, _ in JUDGES.values()}
     assert named - {"FILE.yaml"} <= set(judges())
-
-
-def test_the_page_shows_the_tables():
-    page = PAGE.read_text(encoding="utf-8")
-    rows = [
-        f"| {name} | {'; '.join(f'`{metric}`: {about}' for metric, about in metrics.items())} |"
-        for name, metrics in ALIASES.items()
-    ]
-    rows += [f"| {name} | `{judge}`: {about} |" for name, (judge, about) in JUDGES.items()]
-    rows += [
-        f"| {name} | {', '.join(f'`{metric}`' for metric in nearest) or 'none'} | {reason} |"
-        for name, (nearest, reason) in NOT_HERE.items()
-    ]
-    assert [line for line in page.splitlines() if re.match(r"\| (?!name|-)", line)] == rows
 
 
 @pytest.mark.parametrize(

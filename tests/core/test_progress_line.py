@@ -40,8 +40,8 @@ def test_a_pipe_gets_a_line_every_few_seconds(clock):
         progress("scoring", 10 * second, 1000)
     # 5 s: 50 done, 10 per second, 950 / 10 = 95 s left; 10 s: 900 / 10 = 90 s left
     assert out.getvalue().splitlines() == [
-        "scoring clip_score: 50 of 1,000 (5 %), 10.0 per second, 1 min 35 s left",
-        "scoring clip_score: 100 of 1,000 (10 %), 10.0 per second, 1 min 30 s left",
+        "scoring clip_score: 50 of 1,000 (5%), 10.0 per second, 1 min 35 s left",
+        "scoring clip_score: 100 of 1,000 (10%), 10.0 per second, 1 min 30 s left",
     ]
 
 
@@ -58,7 +58,7 @@ def test_the_rate_does_not_count_what_was_done_before(clock):
     progress("scoring", 600, 1000)  # a resumed run
     clock.now = 10
     progress("scoring", 700, 1000)
-    assert progress.text == "scoring: 700 of 1,000 (70 %), 10.0 per second, 30 s left"
+    assert progress.text == "scoring: 700 of 1,000 (70%), 10.0 per second, 30 s left"
 
 
 def test_the_remaining_time_counts_down_in_a_long_step(clock):
@@ -67,7 +67,7 @@ def test_the_remaining_time_counts_down_in_a_long_step(clock):
     clock.now = 10
     progress("scoring", 100, 1000)
     clock.now = 30  # 900 samples take 90 s, of which 20 s are over
-    assert progress.text == "scoring: 100 of 1,000 (10 %), 10.0 per second, 1 min 10 s left"
+    assert progress.text == "scoring: 100 of 1,000 (10%), 10.0 per second, 1 min 10 s left"
 
 
 def test_a_rate_that_is_over_is_not_repeated(clock):
@@ -77,19 +77,19 @@ def test_a_rate_that_is_over_is_not_repeated(clock):
         clock.now = second
         progress("generating", second, 50)
     clock.now = 16  # 9 s later
-    assert progress.text == "generating: 7 of 50 (14 %), 1.0 per second, 34 s left"
+    assert progress.text == "generating: 7 of 50 (14%), 1.0 per second, 34 s left"
     clock.now = 30
     progress.noting(["12 errors, last: HTTP 503"])
-    assert progress.text == "generating: 7 of 50 (14 %), no progress for 23 s, 12 errors, last: HTTP 503"
+    assert progress.text == "generating: 7 of 50 (14%), no progress for 23 s, 12 errors, last: HTTP 503"
     progress("generating", 15, 50)  # 15 in 30 s, and 35 left
-    assert progress.text == "generating: 15 of 50 (30 %), 0.5/s, 12 errors, last: HTTP 503, 1 min 10 s left"
+    assert progress.text == "generating: 15 of 50 (30%), 0.5/s, 12 errors, last: HTTP 503, 1 min 10 s left"
 
 
 def test_nothing_done_yet_and_no_total(clock):
     progress = ProgressLine(io.StringIO())
     progress("scoring", 0, 50)
     clock.now = 7
-    assert progress.text == "scoring: 0 of 50 (0 %), 7 s so far"
+    assert progress.text == "scoring: 0 of 50 (0%), 7 s so far"
     progress("reading", 0, None)
     clock.now = 9
     progress("reading", 4000, None)
@@ -101,7 +101,7 @@ def test_bytes(clock):
     progress("model.onnx", 0, 90_000_000)
     clock.now = 3
     progress("model.onnx", 30_000_000, 90_000_000)
-    assert progress.text == "model.onnx: 30.0 of 90.0 MB (33 %), 10.0 MB per second, 6 s left"
+    assert progress.text == "model.onnx: 30.0 of 90.0 MB (33%), 10.0 MB per second, 6 s left"
 
 
 def test_a_terminal_redraws_one_line_and_removes_it(clock, monkeypatch):
@@ -113,7 +113,7 @@ def test_a_terminal_redraws_one_line_and_removes_it(clock, monkeypatch):
         progress("scoring", 12, 24)
         clock.now = 1.01  # too soon
         progress("scoring", 13, 24)
-    drawn = "\r\x1b[K━━━━━━━━──────── scoring: 12 of 24 (50 %), 12.0 per second, 1 s left"
+    drawn = "\r\x1b[K━━━━━━━━──────── scoring: 12 of 24 (50%), 12.0 per second, 1 s left"
     assert out.getvalue() == f"{drawn}\r\x1b[K"
 
 
@@ -184,17 +184,17 @@ def generating(clock, out):
 def test_notes_are_shown_before_the_remaining_time(clock):
     progress = generating(clock, io.StringIO())
     shown = "25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"
-    assert progress.text == f"generating: 2,500 of 5,000 (50 %), {shown}"
+    assert progress.text == f"generating: 2,500 of 5,000 (50%), {shown}"
     progress("scoring", 0, 5000)
     clock.now = 110
     progress("scoring", 100, 5000)
-    assert progress.text == "scoring: 100 of 5,000 (2 %), 10.0 per second, 8 min 10 s left"
+    assert progress.text == "scoring: 100 of 5,000 (2%), 10.0 per second, 8 min 10 s left"
 
 
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        (120, "generating: 2,500 of 5,000 (50 %), 25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"),
+        (120, "generating: 2,500 of 5,000 (50%), 25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"),
         (90, "generating: 2,500 of 5,000, 25.0/s, 3 failed, 1.20 USD, 1,812 tokens/s, 1 min 40 s left"),
         (80, "generating: 2,500 of 5,000, 25.0/s, 3 failed, 1.20 USD, 1 min 40 s left"),
         (70, "generating: 2,500 of 5,000, 25.0/s, 3 failed, 1 min 40 s left"),

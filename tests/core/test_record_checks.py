@@ -10,17 +10,10 @@ from msgspec.structs import replace
 
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.record_checks import MAX_SAMPLES, check_info, check_results, check_together
-from multimodal_eval.core.records import (
-    COMPOSITE,
-    CompositeEntry,
-    Figure,
-    MetricEntry,
-    Results,
-    Slice,
-    StoredSignature,
-)
+from multimodal_eval.core.record_checks import MAX_SAMPLES, differences, info_faults, refuse_faults, result_faults
+from multimodal_eval.core.records import COMPOSITE, Results, Slice, StoredSignature
 from tests.run_info import run_info
 
 NUMBERS: dict[str, Any] = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": "t"}
@@ -31,8 +24,8 @@ COUNTS: dict[str, Any] = {
     "reasons": [],
     "warnings": {"blank_answer": 5},
 }
-BLEU = MetricEntry(**NUMBERS, **COUNTS, direction="higher", signature="bleu|v1", parts={"1": Figure(**NUMBERS)})
-COMPOSITE_ENTRY = CompositeEntry(**NUMBERS, **COUNTS, signature="composite|v1")
+BLEU = Figure(**NUMBERS, **COUNTS, direction="higher", signature="bleu|v1", parts={"1": Figure(**NUMBERS)})
+COMPOSITE_ENTRY = Figure(**NUMBERS, **COUNTS, signature="composite|v1")
 RESULTS = Results(
     task=None,
     headline="bleu",
@@ -64,12 +57,18 @@ def signed(**settings):
 
 
 def test_records_that_fit_are_not_refused():
-    check_info(INFO, "run")
-    check_info(replace(INFO, parts=[0, MAX_SAMPLES]), "run")
-    check_info(replace(INFO, config=judged(name="helpful", prompt="p.md", template="text")), "run")
-    check_info(replace(INFO, state="reading", signatures={}), "run")  # signatures are stored later
-    check_results(RESULTS, "run")
-    check_together(INFO, RESULTS, "run")
+    assert not [*info_faults(INFO)]
+    assert not [*info_faults(replace(INFO, parts=[0, MAX_SAMPLES]))]
+    assert not [*info_faults(replace(INFO, config=judged(name="helpful", prompt="p.md", template="text")))]
+    assert not [*info_faults(replace(INFO, state="reading", signatures={}))]  # signatures are stored later
+    assert not [*result_faults(RESULTS)]
+    assert not [*differences(INFO, RESULTS)]
+
+
+def refusal_of(faults):
+    with pytest.raises(RunFolderError) as refusal:
+        refuse_faults("run/FILE", faults)
+    return str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +90,8 @@ def test_records_that_fit_are_not_refused():
     ],
 )
 def test_an_impossible_run_is_refused(changes, fault):
-    with pytest.raises(RunFolderError) as refusal:
-        check_info(replace(INFO, **changes), "run")
-    assert str(refusal.value) == f"run/run.json is damaged: {fault}. Score the run again"
+    faults = info_faults(replace(INFO, **changes))
+    assert refusal_of(faults) == f"run/FILE is damaged: {fault}. Score the run again"
 
 
 def with_bleu(**changes):
@@ -122,9 +120,8 @@ def with_slice(n, **changes):
     ],
 )
 def test_impossible_results_are_refused(changes, fault):
-    with pytest.raises(RunFolderError) as refusal:
-        check_results(replace(RESULTS, **changes), "run")
-    assert str(refusal.value) == f"run/results.json is damaged: {fault}. Score the run again"
+    faults = result_faults(replace(RESULTS, **changes))
+    assert refusal_of(faults) == f"run/FILE is damaged: {fault}. Score the run again"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +138,5 @@ def test_impossible_results_are_refused(changes, fault):
     ],
 )
 def test_results_of_another_run_are_refused(of_run, of_results, fault):
-    with pytest.raises(RunFolderError) as refusal:
-        check_together(replace(INFO, **of_run), replace(RESULTS, **of_results), "run")
-    assert str(refusal.value) == f"run/results.json is damaged: {fault}. Score the run again"
+    faults = differences(replace(INFO, **of_run), replace(RESULTS, **of_results))
+    assert refusal_of(faults) == f"run/FILE is damaged: {fault}. Score the run again"

@@ -14,7 +14,7 @@ from multimodal_eval.core.config import GenerationConfig, RunConfig
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.records import RUN_FORMAT, Results, RunInfo, StoredSignature, read_run_info, to_json
 from multimodal_eval.data.runs.checksums import sealed
-from multimodal_eval.data.runs.damage import UncheckedRunWarning
+from multimodal_eval.data.runs.run import UncheckedRunWarning
 from tests.edited_runs import rewrite_json, without_checksums
 from tests.run_info import run_info
 
@@ -96,7 +96,7 @@ def test_a_signature_tells_whether_document_frequencies_come_from_the_run(df, co
         ({"metrics": ["bleu"]}, "score"),
         ({"metrics": ["bleu"], "config": RunConfig(generation=GenerationConfig(model="echo"))}, "run"),
         ({"unavailable": {"bleu": "no"}, "config": RunConfig(generation=GenerationConfig(model="echo"))}, "run"),
-        ({"config": RunConfig(generation=GenerationConfig(model="echo"))}, "generate"),
+        ({"config": RunConfig(generation=GenerationConfig(model="echo"))}, "run"),
         ({"config": RunConfig(generation=GenerationConfig(model="echo")), "rescored_from": "run"}, "score"),
     ],
 )

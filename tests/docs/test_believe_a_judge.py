@@ -26,6 +26,6 @@ def test_corrected_intervals_cover_and_those_of_the_judge_do_not():
     rows = re.findall(r"^\| [^|]+ \| [\d,]+ \|(.*)\|$", PAGE.split("With groups")[0], re.MULTILINE)
     assert len(rows) == 12
     for row in rows:
-        naive, *corrected = (float(share) for share in re.findall(r"([\d.]+) % \(", row))
+        naive, *corrected = (float(share) for share in re.findall(r"([\d.]+)% \(", row))
         assert naive < 20
         assert all(94 <= share <= 96 for share in corrected)

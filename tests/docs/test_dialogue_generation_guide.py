@@ -38,7 +38,7 @@ def test_the_commands_work(folder):
     printed = [run(command + " --no-cache" * ("--model" in command), folder) for command in commands(GUIDE.read_text())]
     assert len(printed) == 3
     assert "56 replies of 24 dialogues: submission/output.json, submission/ppl_output.json" in printed[0]
-    scored = [re.search(r"integral score ([\d.]+)", text) for text in printed[1:]]
+    scored = [re.search(r"^integral score .* ([\d.]+)$", text, re.MULTILINE) for text in printed[1:]]
     assert scored[0][1] == scored[1][1]
     files_named = re.findall(r"^\| `([^`]+)` \|", GUIDE.read_text(), re.MULTILINE)
     assert [name for name in files_named if not (folder / "both" / name).exists()] == []

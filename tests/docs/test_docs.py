@@ -39,10 +39,8 @@ def test_the_schema_refuses_what_the_program_refuses():
 
 def test_ci_runs_the_readmes_test_command():
     commands = re.findall(r"^    (python3 -m venv .+)$", README, re.MULTILINE)
-    assert len(commands) == 3
-    demo, tests, wheel = commands
+    demo, tests = commands
     assert demo.endswith("mmeval demo --fetch")
-    assert wheel.endswith("pip install -q 'multimodal-eval[models]' && .venv/bin/mmeval demo --fetch")
     setup, _, check = tests.rpartition(" && ")
     ci = (ROOT / ".ci" / "run").read_text()
     assert check.split("/", 1)[1] in ci

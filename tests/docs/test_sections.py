@@ -1,4 +1,4 @@
-"""The tutorials, explanations and recipes: their indexes name every page, and their blocks are executed."""
+"""The tutorials and explanations: their indexes name every page, and their blocks are executed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from multimodal_eval.data.logs.recognised import LOG_FORMATS
 from tools.site.blocks import RUN, parse
 
 DOCS = Path(__file__).parents[2] / "docs"
-SECTIONS = ("tutorials", "explanation", "cookbook")
+SECTIONS = ("tutorials", "explanation")
 PAGES = [page for section in SECTIONS for page in sorted((DOCS / section).glob("*.md")) if page.name != "index.md"]
 
 

@@ -12,12 +12,12 @@ from multimodal_eval.analysis.judges import findings
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.display.run_findings import run_findings
 from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_choice
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import use_generators
-from multimodal_eval.report.one_run import claim_of
-from multimodal_eval.report.run_warnings import warnings
+from multimodal_eval.report.one_run import FORMS
 from multimodal_eval.run.judging.settings import JudgeSettings, with_judge
 
 # What the answers mean, to the judge of these tests.
@@ -73,11 +73,9 @@ SAMPLES = [
 
 def test_a_judge_that_only_reads_does_not_make_the_score_its_own(reader):
     run = evaluate(SAMPLES, metrics=["multiple_choice"], judges={"multiple_choice": judged()})
-    assert not any("measures what the judge says" in line for line in warnings(run))
+    assert not any("measures what the judge says" in line for line in [each.sentence for each in run_findings(run)])
     known = findings(run).metrics["multiple_choice"]
-    assert claim_of("multiple_choice", known) == (
-        "multiple_choice: the judge only reads answers in which the rule finds nothing, and decides nothing else"
-    )
+    assert FORMS[known.form] == "the choice that an answer means, if the rule finds none"
 
 
 def test_only_what_the_rule_cannot_read_is_asked_and_counted(reader):
@@ -189,3 +187,26 @@ def test_judge_on_the_command_line_makes_the_extractor():
 def test_what_is_missing_is_named(settings, message):
     with pytest.raises(ConfigError, match=message):
         evaluate(SAMPLES, **{"metrics": ["multiple_choice"], **settings})
+
+
+def test_a_value_is_extracted_and_scored_by_the_rule_of_extractions(reader):
+    """MathVista: the rule reads bare numbers, the judge the others, and `…/extracted` rounds and compares."""
+    columns = {"question_type": "free_form", "answer_type": "float", "precision": 1}
+    said = {"2.5": None, "It is two and a half.": "2.49", "About 3": "3", "No idea.": "none"}
+
+    def asked(request: Request) -> str:
+        answer = next(answer for answer in said if f"\n{answer}\n" in request.prompt)
+        assert "whether it says yes or no" not in request.prompt
+        return json.dumps({"choice": said[answer]})
+
+    use_generators({"values": FunctionGenerator(asked, "values@1")})
+    samples = [
+        Sample(str(number), question="How much?", generated_answer=answer, expected_answer="2.5", metadata=columns)
+        for number, answer in enumerate(said)
+    ]
+    config = {"options": {"open_answer": {"rule": "mathvista@2024", "fallback": "judge"}}}
+    run = evaluate(samples, metrics=["open_answer"], config=config, judge="values")
+    assert run["open_answer"]["value"] == 0.5  # 2.5, and 2.49 rounded; 3 is wrong, and nothing was read of the last
+    assert run["open_answer"]["warnings"] == {"by_judge": 2, "unread": 1}
+    assert "judge_models:values|" in str(run["open_answer"]["signature"])
+    assert findings(run).metrics["open_answer"].unreadable == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.evaluation.formula_text import with_plain_formulas
+from multimodal_eval.evaluation.cards import with_plain_formulas
 
 CARDS = sorted((Path(__file__).parents[2] / "docs" / "metrics").glob("*.md"))
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from multimodal_eval.evaluation import image_reader
-from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool, end_decoders, limit_decoders
+from multimodal_eval.evaluation.decoding.pool import decoding_pool, end_decoders, limit_decoders
 from multimodal_eval.evaluation.image_reader import ImageReader, reader_of
 from multimodal_eval.media.policy import MediaPolicy, using
 from multimodal_eval.models.clip.by_name import CachedImageTextEncoder

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate, rule
 from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
 from multimodal_eval.evaluation.metrics.error_rates import cer, compute_wer, mer, wer, wil
 from multimodal_eval.evaluation.speech import AlignedChunk, EditKind, SpeechEdits, Unit, align, chunks_of_alignment
 from tests.registry_state import restored_registries
@@ -202,6 +202,18 @@ def test_the_reference_with_the_lowest_value_counts() -> None:
         None,
         {"alignment": "1S", "reference": 1},
     ]
+
+
+def test_speech_that_is_invented_in_silence_counts() -> None:
+    samples: list[dict[str, Any]] = [
+        {"id": "silence", "references": [""], "generated_answer": "hello there"},
+        {"id": "speech", "expected_answer": "a b", "generated_answer": "a b"},
+    ]
+    run = evaluate(samples, task="asr", progress=False)
+    # jiwer 4.0.0: wer(["", "a b"], ["hello there", "a b"]) is 1.0, cer 11 / 3
+    assert (run["wer"]["value"], run["cer"]["value"]) == (1.0, 11 / 3)
+    with pytest.raises(InputError, match="EMPTY_REFERENCE"):
+        evaluate(samples, metrics=["wer", "rouge_l"], progress=False)
 
 
 def test_an_empty_reference_after_normalisation_counts_insertions() -> None:

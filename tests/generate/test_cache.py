@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval.core.config import Parameters
-from multimodal_eval.generate.cache import AnswerCache, cache_key
+from multimodal_eval.generate.cache import AnswerCache, AskedOnce, cache_key
 from multimodal_eval.generate.outcomes import Exchange, failed, outcome_of
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Request
 from tests.generate.requests import asked
 
 
@@ -54,18 +55,67 @@ def test_the_key_has_everything_that_changes_an_answer():
     assert cache_key("model", replace(asked(), id="another sample")) == base
 
 
-@pytest.mark.parametrize("status", ["truncated", "refused", "raised", "unanswered"])
-def test_a_failure_is_not_kept(status):
+@pytest.mark.parametrize("status", ["filtered", "rejected", "raised", "unanswered"])
+def test_a_request_without_an_answer_is_not_kept(status):
     with AnswerCache("model") as cache:
         cache.put(asked(), Exchange(failed(status, "why"), asked().digest))
         assert cache.get(asked()) is None
 
 
-def test_a_truncated_answer_that_was_accepted_is_asked_again_by_a_run_that_does_not_accept_it():
+FAILURES = {
+    "empty": Answer("  "),
+    "truncated": Answer("yes and", finish="length"),
+    "refused": Answer("I cannot", finish="refusal"),
+    "tool_call": Answer(None, finish="tool_calls"),
+}
+
+
+def test_an_answer_that_fails_is_an_outcome_and_is_not_drawn_again():
+    for status, answer in FAILURES.items():
+        with AnswerCache(status) as cache:
+            cache.put(asked(), Exchange(outcome_of(answer), asked().digest))
+        with AnswerCache(status) as cache:
+            kept = cache.get(asked())
+            assert kept is not None
+            assert (kept.outcome.status, kept.is_cached, kept.draw) == (status, True, 1)
+
+
+class Drawing:
+    """An asker whose answers come from a list."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.left = list(answers)
+
+    async def ask(self, request: Request) -> Exchange:
+        return Exchange(outcome_of(self.left.pop(0)), request.digest)
+
+
+def test_failures_are_asked_again_if_wanted_and_the_draws_are_counted():
+    async def drawn(*answers: Answer, retry: bool) -> list[tuple[str, int, bool]]:
+        with AnswerCache("model", retry_failures=retry) as cache:
+            asking = AskedOnce(Drawing(*answers), cache)  # type: ignore[arg-type]
+            exchanges = await asyncio.gather(asking.ask(asked()), asking.ask(asked()))
+        return [(each.outcome.status, each.draw, each.is_cached) for each in exchanges]
+
+    assert asyncio.run(drawn(Answer(""), retry=False)) == [("empty", 1, False), ("empty", 1, True)]
+    assert asyncio.run(drawn(retry=False)) == [("empty", 1, True)] * 2
+    assert asyncio.run(drawn(Answer("", finish="length"), retry=True)) == [
+        ("truncated", 2, False),
+        ("truncated", 2, True),  # the same request at the same time is one draw
+    ]
+    assert asyncio.run(drawn(Answer("yes"), retry=True)) == [("ok", 3, False), ("ok", 3, True)]
+    assert asyncio.run(drawn(retry=True)) == [("ok", 3, True)] * 2  # later runs still say how often it was drawn
+
+
+def test_a_truncated_answer_that_was_accepted_is_cut_off_for_a_run_that_does_not_accept_it():
     with AnswerCache("model", accept_truncated=True) as cache:
         cache.put(asked(), exchange("yes and", finish="length"))
         assert cache.get(asked()) is not None
     with AnswerCache("model") as cache:
+        kept = cache.get(asked())
+        assert kept is not None
+        assert kept.outcome.status == "truncated"
+    with AnswerCache("model", retry_failures=True) as cache:
         assert cache.get(asked()) is None
 
 

@@ -17,7 +17,7 @@ from multimodal_eval.core.errors import RetryableError
 from multimodal_eval.generate.concurrency import Controller, Load
 from multimodal_eval.generate.engine import Asker, Effort, for_each
 from multimodal_eval.generate.protocol import MalformedReplyError, RateLimitError
-from tests.generate.requests import asked
+from tests.generate.requests import asked, each
 from tests.generate.simulated_server import Server
 from tests.generate.virtual_time import simulated
 
@@ -46,7 +46,7 @@ def run(seconds: float, since: float, **server: Any) -> Measured:
 
         try:
             async with asyncio.timeout(seconds):
-                await for_each(iter(itertools.count()), work, MOST + 10, asker)
+                await for_each(each(itertools.count()), work, MOST + 10, asker)
         except TimeoutError:
             pass
         accepted, refused, failed = (
@@ -104,6 +104,7 @@ def test_it_is_soon_known_that_faults_do_not_depend_on_the_load():
 def test_faults_and_a_limit_at_the_same_time():
     measured = run(200, 60, faults=0.3, at_once=30)
     assert measured.rate >= 0.8 * 0.7 * 30 / LATENCY
+    assert measured.refused < 0.3  # refusals must not pass for usual failures, which would raise the load without end
 
 
 def test_an_endpoint_that_goes_down_is_tried_carefully_and_used_again_when_it_is_back():

@@ -20,7 +20,7 @@ from multimodal_eval.generate.protocol import (
     RejectedError,
     Request,
 )
-from tests.generate.requests import asked
+from tests.generate.requests import asked, each
 from tests.generate.simulated_server import Server
 from tests.generate.virtual_time import simulated
 
@@ -76,7 +76,8 @@ def test_a_request_stays_open_if_its_retries_are_used_up(failure):
     async def main(clock: Callable[[], float]) -> None:
         await Asker(model, Effort(retries=3), clock=clock, draw=lambda: 0.5).ask(asked())
 
-    with pytest.raises(OpenRequestError):
+    words = {TimeoutError: "no reply within 600 seconds"}.get(type(failure), str(failure))
+    with pytest.raises(OpenRequestError, match=words):
         simulated(main)
     assert len(model.times) == 4
 
@@ -101,7 +102,7 @@ def test_a_longer_pause_than_a_run_waits_stops_it_at_the_first_failure():
         async def work(number: int) -> None:
             await asker.ask(asked(number))
 
-        await for_each(iter(range(50)), work, 5, asker)
+        await for_each(each(range(50)), work, 5, asker)
 
     with pytest.raises(BreakerError) as stop:
         simulated(main)
@@ -190,7 +191,7 @@ def all_of(count: int, make: Callable[[Callable[[], float]], Asker]) -> Asker:
         async def work(number: int) -> None:
             await asker.ask(asked(number))
 
-        await for_each(iter(range(count)), work, 50, asker)
+        await for_each(each(range(count)), work, 50, asker)
         return asker
 
     return simulated(main)
@@ -212,6 +213,55 @@ def test_an_endpoint_that_goes_down_for_good_stops_the_run_after_two_minutes():
     with pytest.raises(BreakerError, match=r"within 1[0-9]{2} seconds"):
         all_of(100_000, make)
     assert 120 < servers[0].failed[-1] < 200
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_request_that_is_always_refused_stays_open_while_others_are_answered(is_alive: bool):
+    """Within a minute of the last answer, if the endpoint answers a small request then; 1 % of the requests."""
+
+    class Refusing:
+        label = "refusing"
+        answered = 0.0
+
+        async def answer(self, request: Request) -> Answer:
+            await asyncio.sleep(0.1)
+            if int(request.id) % 100 == 99:
+                raise RateLimitError("HTTP 429")
+            self.answered = asyncio.get_running_loop().time()
+            return Answer("yes")
+
+        async def is_alive(self) -> bool:
+            await asyncio.sleep(0.1)
+            return is_alive
+
+    left: list[tuple[int, str]] = []
+    model = Refusing()
+
+    async def main(clock: Callable[[], float]) -> float:
+        asker = Asker(model, Effort(), clock=clock)
+
+        async def work(number: int) -> None:
+            try:
+                await asker.ask(asked(number))
+            except OpenRequestError as error:
+                left.append((number, str(error)))
+
+        await for_each(each(range(1000)), work, 125, asker)
+        return asyncio.get_running_loop().time()
+
+    if not is_alive:
+        with pytest.raises(BreakerError, match="HTTP 429"):
+            simulated(main)
+        return
+    ended = simulated(main)
+    assert sorted(left) == [(number, "HTTP 429") for number in range(99, 1000, 100)]
+    assert ended - model.answered < 60
+
+
+@pytest.mark.parametrize("limit", [{"at_once": 20}, {"at_once": 3}, {"per_second": 20.0}, {"per_second": 2.0}])
+def test_a_limit_of_all_requests_leaves_none_open(limit):
+    asker = all_of(400, lambda clock: Asker(Server(clock, **limit), clock=clock))
+    assert len(asker.generator.accepted) == 400  # type: ignore[attr-defined]
 
 
 class Poisoned:
@@ -247,7 +297,7 @@ def opened(numbers: Iterable[int], model: Poisoned) -> list[int]:
             except OpenRequestError:
                 left.append(number)
 
-        await for_each(iter(numbers), work, 50, asker)
+        await for_each(each(numbers), work, 50, asker)
 
     simulated(main)
     return sorted(left)
@@ -299,7 +349,7 @@ def test_the_first_exception_cancels_the_others():
 
     async def main(clock: Callable[[], float]) -> None:
         with pytest.raises(EndpointError):
-            await for_each(iter(range(1, 100)), work, 10)
+            await for_each(each(range(1, 100)), work, 10)
 
     simulated(main)
     assert sorted(ended) == list(range(1, 13))  # 1 to 10, and 11 and 12 in the places of 1 and 2
@@ -330,7 +380,7 @@ def test_requests_that_wait_for_a_retry_leave_their_places_to_others():
             await asker.ask(asked(number))
             running -= 1
 
-        await for_each(iter(range(40)), work, 4, asker)
+        await for_each(each(range(40)), work, 4, asker)
         return clock()
 
     simulated(main)

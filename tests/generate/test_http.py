@@ -130,6 +130,8 @@ def test_a_reply_that_does_not_end_is_retried_after_the_time_out(fault):
         (405, b"", EndpointError, "Check the base URL"),
         (408, b"", RateLimitError, "HTTP 408"),
         (409, b"", RateLimitError, "HTTP 409"),
+        (425, b"", RateLimitError, "HTTP 425"),
+        (204, b"", RetryableError, "HTTP 204"),
         (429, b"", RateLimitError, "HTTP 429"),
         (429, b'{"error":{"message":"x","code":"insufficient_quota"}}', EndpointError, "no credit left"),
         (500, b"", RetryableError, "HTTP 500"),
@@ -214,7 +216,8 @@ def test_retry_after_is_seconds_milliseconds_or_a_date():
     assert retry_after({"Retry-After": "-3"}) == 0
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
     assert 90 < (retry_after({"Retry-After": date}) or 0) <= 100
-    for useless in ("", "soon", "nan", "inf", "1e9", "Thu, 99 Foo"):
+    assert retry_after({"Retry-After": "1e9"}) == retry_after({"Retry-After": "inf"}) == 24 * 3600
+    for useless in ("", "soon", "nan", "Thu, 99 Foo"):
         assert retry_after({"Retry-After": useless}) is None
     assert retry_after({}) is None
 

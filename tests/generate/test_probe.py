@@ -157,7 +157,7 @@ def test_a_refused_parameter():
         Behaviour(script=lambda *_: Reply(status=400, raw=b'{"error":{"message":"temperature is not supported"}}'))
     )
     assert "refuses a test request: HTTP 400: temperature is not supported." in message
-    assert "--no-probe" in message
+    assert "set `use_probe: false`" in message
 
 
 def test_a_limit_of_tokens_that_is_too_low_to_reason_is_not_a_fault():

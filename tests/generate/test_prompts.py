@@ -406,3 +406,20 @@ def test_as_json():
 def test_a_run_without_a_model_does_not_load_the_template_engine():
     code = "import sys, multimodal_eval.run.evaluate; sys.exit('jinja2' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_image_stands_where_the_text_says():
+    photos = [encoded(gradient(8, 6 + number)) for number in range(3)]
+    question = "Compare <image 2> with <image 1>: is <image 1> darker than <image 9>?"
+    sample = Sample("a", question=question, images=photos, choices=["<image 3>", "no"])
+    parts = request(sample, "mcq").turns[-1].parts
+    kinds = ["image" if isinstance(part, Media) else "text" for part in parts]
+    assert kinds == ["text", "image", "text", "image", "text", "image", "text"]
+    assert [photos.index(part.content) for part in parts if isinstance(part, Media)] == [1, 0, 2]
+    assert [part.text for part in parts if isinstance(part, Text)][:2] == ["Compare ", " with "]
+    assert parts[4].text.startswith(": is <image 1> darker than <image 9>?")
+
+
+def test_a_token_without_its_image_is_text():
+    (text,) = request(Sample("a", question="What is in <image 1>?"), "vqa").turns[-1].parts
+    assert text.text.startswith("What is in <image 1>?")

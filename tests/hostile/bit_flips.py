@@ -18,13 +18,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 import msgspec
+import pytest
 
 from multimodal_eval import Run, evaluate
 from multimodal_eval.analysis.classification import classification_of
 from multimodal_eval.core.errors import MultimodalEvalError
+from tests.parts import set_part_size
 
 KINDS = ("scores", "samples", "state", "run.json", "results.json", "lint.json", "classification.json", "manifest.json")
 METRICS = ("cider_d", "rouge_l", "bleu", "f1_strict")
@@ -63,7 +64,8 @@ def make_run(folder: Path, samples: int = 100) -> Path:
         }
         for number in range(samples)
     ]
-    with patch("multimodal_eval.run.plan.PART_SIZE", -(-samples // 3)):
+    with pytest.MonkeyPatch.context() as patch:
+        set_part_size(patch, -(-samples // 3))
         evaluate(rows, task="labels", tasks=TASK, by=["split"], output=folder / "run", progress=False)
     return folder / "run"
 

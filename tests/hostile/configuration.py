@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import yaml
 
+import multimodal_eval.benchmarks
 from tests.hostile.campaign import campaign, mmeval
 from tests.hostile.mutations import changed, damaged
 
@@ -134,5 +137,30 @@ def attack_a_task(random: Random, folder: Path) -> str | None:
     (folder / "task.yaml").write_bytes(_content(random, random.choice((TASK, HARNESS))))
     commands = ("validate", "task.yaml"), ("score", "task.yaml", "--no-report", "-o", "run")
     verdict = mmeval(folder, *random.choice(commands)).verdict
+    assert not (folder / "pwned").exists()
+    return verdict
+
+
+_RECIPE = Path(multimodal_eval.benchmarks.__file__).parent / "blink-val"
+
+
+@campaign("recipes", cases=120)
+def attack_a_recipe(random: Random, folder: Path) -> str | None:
+    """A recipe of somebody else: its keys, or the lines of its goldens, its sample or its published scores."""
+    mine = folder / "mine"
+    shutil.copytree(_RECIPE, mine)
+    if random.random() < 0.6:
+        recipe = yaml.safe_load((_RECIPE / "recipe.yaml").read_text(encoding="utf-8"))
+        (mine / "recipe.yaml").write_bytes(_content(random, recipe))
+    else:
+        name = random.choice(("goldens.jsonl", "sample.jsonl", "published.yaml"))
+        content = (_RECIPE / name).read_bytes()
+        if name.endswith(".jsonl") and random.random() < 0.7:
+            rows = [changed(random, json.loads(line)) for line in content.splitlines()]
+            content = "".join(json.dumps(row) + "\n" for row in rows).encode("utf-8", "surrogatepass")
+        (mine / name).write_bytes(damaged(random, content) if random.random() < 0.5 else content)
+    (folder / "list.yaml").write_bytes(_content(random, {"benchmarks": ["mine", "blink-val", "list.yaml"]}))
+    suite = ("run", "--suite", "list.yaml", "--model", "echo", "--data", ".", "--no-report", "-o", "all")
+    verdict = mmeval(folder, *random.choice((("validate", "mine"), ("card", "mine"), suite))).verdict
     assert not (folder / "pwned").exists()
     return verdict

@@ -33,7 +33,7 @@ def _state_checksum(folder: Path, before: bytes, after: bytes) -> None:
 
 @campaign("records of Every Eval Ever", cases=300)
 def attack(random: Random, folder: Path) -> str:
-    from multimodal_eval.run.import_log import import_log
+    from multimodal_eval import import_log
 
     source = random.choice([_ours(), FIXTURES / "toy_sum", FIXTURES / "toy_captions"])
     target = folder / "log"

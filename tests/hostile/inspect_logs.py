@@ -7,12 +7,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from multimodal_eval import import_log
 from multimodal_eval.data.logs.inspect_eval import FORMAT
 from multimodal_eval.data.logs.zip_entries import open_zip
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.zip_files import DEFLATED, STORED, ZSTD, Entry, zip_bytes
 from tests.hostile.campaign import campaign, mmeval, tried
 from tests.hostile.mutations import as_json, changed, damaged, damaged_json, deep

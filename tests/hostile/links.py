@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from multimodal_eval import evaluate, load_run
-from tests.data.logs.fixture_logs import FIXTURES
+from tests.data.logs.fixture_logs import FIXTURES, log_of
 from tests.edited_runs import rewrite_json
 from tests.hostile.campaign import FaultError, Outcome, campaign, mmeval, shared
 
@@ -28,7 +28,7 @@ CHANGING = (
     ("run", "data.jsonl", "--model", "echo:", "--metrics", "rouge_l", "--no-report", "-o", "run", "--overwrite"),
     ("import", "log", "-o", "run", "--overwrite", "--no-report"),
     ("rescore", "other", "--config", "new.yaml", "-o", "run", "--overwrite", "--no-report"),
-    ("generate", "data.jsonl", "--model", "echo:", "-o", "run", "--overwrite"),
+    ("run", "data.jsonl", "--model", "echo:", "--metrics", "none", "-o", "run", "--overwrite"),
     ("judge", "pairs", "other", "another", "--judge", "echo:", "-o", "run", "--overwrite"),
 )
 OTHERS = (
@@ -41,7 +41,7 @@ OTHERS = (
     ("verify", "run", "--deep"),
     ("ls", "runs", "."),
     ("judge", "calibrate", "run", "--human", "labels.jsonl"),
-    ("sensitivity", "run", "other"),
+    ("compare", "run", "other", "--vary-weights"),
     ("export", "run", "--to", "csv", "-o", "table.csv"),
     ("export", "run", "--to", "eee", "-o", "exported"),
 )
@@ -144,7 +144,8 @@ def attack(random: Random, folder: Path) -> str | None:
     shutil.copytree(made(), folder / "other")
     (folder / "data.jsonl").write_bytes(DATA)
     shutil.copytree(made(), folder / "another")
-    shutil.copytree(FIXTURES / "lm-eval", folder / "log")
+    (folder / "log").mkdir()
+    shutil.copy(log_of(FIXTURES / "lm-eval", "toy_choice"), folder / "log")
     (folder / "new.yaml").write_text("metrics: [rouge_l]\n", encoding="utf-8")
     state = random.choice(STATES)
     if random.random() < 0.5:

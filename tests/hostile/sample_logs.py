@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from random import Random
 
+from multimodal_eval import import_log
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import FIXTURES
 from tests.hostile.campaign import campaign, mmeval, tried
 from tests.hostile.mutations import as_json, changed, damaged, damaged_json

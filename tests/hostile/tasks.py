@@ -247,7 +247,7 @@ def attack(random: Random, folder: Path) -> str | None:
         judge = ("--judge", "openai:tiny", "--judge-url", server.url) if what.startswith("judge") else ()
         commands = [
             *[("run", "task/task.yaml", *model, *judge)] * 5,
-            ("generate", "task/task.yaml", *model),
+            ("run", "task/task.yaml", *model, "--metrics", "none"),
             ("score", "task/task.yaml", "task/data.jsonl", *judge, "--allow-empty", "-o", "run"),
             ("validate", "task/task.yaml"),
         ]

@@ -21,7 +21,7 @@ from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
 from multimodal_eval.run.engine.base import Job
 from multimodal_eval.run.rescore import rescoring_plan
-from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps.score import Score
 from tests.hostile.campaign import EVERY
 from tests.hostile.foreign import Place, edited, mmeval, put, received, texts
@@ -46,7 +46,7 @@ COMMANDS = (
     ("lint", "A"),
     ("ls", "runs", "RUNS"),
     ("meta", "A", "--human", "system"),
-    ("sensitivity", "A", "B"),
+    ("compare", "A", "B", "--vary-weights"),
 )
 
 

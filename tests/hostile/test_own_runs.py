@@ -13,7 +13,7 @@ import pytest
 
 from multimodal_eval import evaluate
 from multimodal_eval.data.runs import grants
-from multimodal_eval.data.runs.grants import granted, is_own
+from multimodal_eval.data.runs.grants import Consent, is_own
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from tests.hostile.foreign import edited, received
@@ -139,10 +139,10 @@ def test_a_run_does_not_need_a_key(tmp_path, monkeypatch):
 
 def test_what_is_granted(tmp_path):
     run = evaluate(samples(4), metrics=["rouge_l"], output=tmp_path / "made")
-    assert granted(run.folder, run.info) == run.info.config
+    assert Consent(run.folder, run.info).config == run.info.config
     asked = {"image_root": "/", "allow_outside_images": True, "allow_image_urls": True, "media_roots": ["/"]}
     foreign = Run(edited(received(run.path, tmp_path / "sent"), lambda info: info["config"].update(asked)))
     for roots in ([], [str(tmp_path)]):
-        config = granted(foreign.folder, foreign.info, roots)
+        config = Consent(foreign.folder, foreign.info, media_roots=roots).config
         assert (config.image_root, config.media_roots) == (str(tmp_path / "sent"), roots)
         assert (config.allow_outside_images, config.allow_image_urls) == (False, False)

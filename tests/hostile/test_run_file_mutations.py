@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.evaluate import evaluate
 from tests.cli.command_line import called
 from tests.hostile.run_mutations import RAW, damage
 
@@ -26,7 +26,7 @@ COMMANDS = (
     "compare {good} {bad}",
     "compare {bad} {good} --format json",
     "lint {bad}",
-    "sensitivity {bad}",
+    "compare {bad} --vary-weights",
     "rescore {bad} --config {config} -o {other}",
     "score --resume {bad} --no-report",
     "meta {bad} --human judged",
@@ -106,7 +106,7 @@ def test_the_list_shows_a_malformed_run_as_damaged(whole: Path, tmp_path: Path, 
     (tmp_path / "all/runs/bad" / file).write_bytes(RAW[how])
     done = called("ls", "runs", str(tmp_path / "all/runs"))
     assert done.returncode == 0, done.stderr
-    lines = {line.split("│")[1].strip(): line for line in done.stdout.splitlines() if "│" in line}
+    lines = {line.split("  ")[0].strip(): line for line in done.stdout.splitlines() if "  " in line}
     assert "damaged" in lines["bad"]
     assert "done" in lines["good"]
 

@@ -127,10 +127,10 @@ COMMANDS = (
     ("validate", "OUT/good.jsonl"),
     ("meta", "OUT/runs/a", "--human", "human"),
     ("meta", "OUT/runs/a", "--human", "place"),
-    ("sensitivity", "OUT/runs/a", "OUT/runs/b"),
+    ("compare", "OUT/runs/a", "OUT/runs/b", "--vary-weights"),
     ("agree", "OUT/good.jsonl", "--annotators", STORED),
     ("agree", "OUT/good.jsonl"),
-    ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--metric", STORED),
+    ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--metrics", STORED),
     ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--scale", STORED),
     ("view", "OUT/runs", "--port", "0", "--label", "OUT/labels.jsonl", "--label-run", STORED),
     *(
@@ -138,10 +138,10 @@ COMMANDS = (
         for file in ("OUT/labels.jsonl", "OUT/evil-labels.jsonl")
         for command in (
             ("agree", file, "--resamples", "20"),
-            ("judge", "calibrate", "OUT/runs/a", "--human", file, "--metric", "rouge_l"),
-            ("judge", "calibrate", "OUT/runs/a", "OUT/runs/b", "--human", file, "--metric", "rouge_l"),
+            ("judge", "calibrate", "OUT/runs/a", "--human", file, "--metrics", "rouge_l"),
+            ("judge", "calibrate", "OUT/runs/a", "OUT/runs/b", "--human", file, "--metrics", "rouge_l"),
             ("meta", "OUT/runs/a", "--human", file, "--metrics", "rouge_l"),
-            ("judge", "plan", "OUT/runs/a", "--human", file, "--metric", "rouge_l", "--labels", "1"),
+            ("judge", "plan", "OUT/runs/a", "--human", file, "--metrics", "rouge_l", "--labels", "1"),
             ("view", "OUT/runs", "--port", "0", "--label", "OUT/none.jsonl", "--scale", "1-5", "--plan", file),
         )
     ),

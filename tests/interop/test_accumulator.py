@@ -194,3 +194,16 @@ def test_mistakes_are_refused():
         Accumulator.merged([])
     assert len(scores) == 0
     assert repr(Accumulator("bleu", seed=1)) == "<Accumulator 'bleu', seed=1: 0 samples>"
+
+
+def test_one_sample_has_every_metric_but_those_that_need_a_corpus():
+    scores = compute(predictions=["a dog"], references=[["a dog runs"]], metrics="rouge_l,cider_d")
+    assert scores["rouge_l"] > 0.7
+    assert np.isnan(scores["cider_d"])
+    assert (scores["cider_d"].n_scored, scores["cider_d"].n_total) == (0, 1)
+    options = {"cider_d": {"df": "coco-val2014"}}
+    assert str(options) in scores["cider_d"].method
+    named = compute(predictions=["a dog"], references=[["a dog runs"]], metrics="cider_d", options=options)
+    assert named["cider_d"] > 0
+    with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):
+        compute(predictions=["a dog"], references=[["a dog runs"]], metrics="cider_d")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from multimodal_eval import evaluate
 from multimodal_eval.core.errors import InputError, UnavailableError
+from multimodal_eval.evaluation.metrics.cider import cider_d
 from multimodal_eval.interop.coco import COCOEvalCap, caption_scores
 from tests.golden.load import golden
 
@@ -95,12 +97,34 @@ def test_images_without_a_result_are_all_named():
         (["a", "b"], [["x"], [3]], "TYPE"),
         (["a", "b"], ["x y", "z"], "TYPE"),
         (["a", "\ud800"], [["x"], ["y"]], "CONTROL_CHAR"),
-        (["a dog"], [["a dog"]], "CORPUS_TOO_SMALL"),
     ],
 )
 def test_unfit_lists_are_refused(candidates, references, code):
     with pytest.raises(InputError, match=code):
         caption_scores(candidates, references)
+
+
+def test_one_image_has_every_score_but_those_that_need_a_corpus(capsys):
+    with pytest.warns(UserWarning, match="CIDEr left out: .* df='coco-val2014'"):
+        scores = caption_scores(["a dog"], [["a dog runs"]])
+    # ROUGE-L with beta 1.2: precision 1, recall 2/3: 2.44 (2/3) / (2/3 + 1.44)
+    assert scores.corpus["ROUGE_L"] == pytest.approx(2.44 * (2 / 3) / (2 / 3 + 1.44))
+    assert scores.corpus["Bleu_1"] == pytest.approx(np.exp(-0.5), abs=1e-6)  # both words, and the brevity penalty
+    assert "CIDEr" not in scores.corpus
+    assert "every weight would be 0" in scores.missing["CIDEr"]
+    named = caption_scores(["a dog"], [["a dog runs"]], df="coco-val2014")
+    assert named.corpus["CIDEr"] == cider_d("a dog", ["a dog runs"], df="coco-val2014")
+    evaluation = COCOEvalCap([{"image_id": 1, "caption": "a dog runs"}], [{"image_id": 1, "caption": "a dog"}])
+    evaluation.evaluate()
+    assert evaluation.eval["ROUGE_L"] == scores.corpus["ROUGE_L"]
+    assert "CIDEr is left out. " in capsys.readouterr().err
+
+
+def test_intervals_end_at_the_bounds_of_their_scores():
+    scores = caption_scores(["a dog", "a cat", "x y"], [["a dog"], ["a cat"], ["a cow"]], meteor=False)
+    for name in scores.corpus:
+        figure = scores.interval(name)
+        assert 0 <= figure.low < figure.high <= (10 if name == "CIDEr" else 1), name
 
 
 def test_threads_change_no_digit():
@@ -175,10 +199,10 @@ def test_spice_and_spider_are_scored_if_the_parser_is_present(files, weights, ca
     assert image["SPIDEr"] == (image["SPICE"] + image["CIDEr"]) / 2
     assert 0 < evaluation.eval["SPICE"] < 1
     captions = golden("captions.json.gz")
-    scores = caption_scores(captions["candidates"], captions["references"])
+    scores = caption_scores(captions["candidates"], captions["references"], spice=None)
     assert scores.corpus["SPICE"] == pytest.approx(evaluation.eval["SPICE"], abs=1e-3)  # tokens of lines may differ
     assert scores.interval("SPICE").low < scores.corpus["SPICE"] < scores.interval("SPICE").high
-    assert "SPICE" not in caption_scores(captions["candidates"], captions["references"], spice=False).corpus
+    assert "SPICE" not in caption_scores(captions["candidates"], captions["references"]).corpus  # also if it is there
 
 
 def test_without_the_parser_spice_is_left_out_with_a_message(files, capsys):
@@ -234,3 +258,19 @@ def test_the_end_of_a_caption_depends_on_the_next_as_in_the_java_tokenizer(capsy
     assert evaluation.imgToEval[1]["ROUGE_L"] == 1.0
     single = caption_scores(["the letter K.", "A man walks"], [["a sign reads k", "the letter k"], ["A man walks"]])
     assert single.per_image["ROUGE_L"][0] < 1.0
+
+
+def test_a_run_whose_headline_is_cider_says_what_papers_print():
+    captions = golden("captions.json.gz")
+    rows = [
+        {"id": str(number), "generated_answer": answer, "references": references}
+        for number, (answer, references) in enumerate(zip(captions["candidates"], captions["references"], strict=True))
+    ]
+    notes = {
+        name: [note for note in evaluate(rows, metrics=[name], progress=False).outcome.notes if "papers print" in note]
+        for name in ("cider", "cider_d")
+    }
+    assert notes["cider"] == [
+        "cider: the cosine of tf-idf vectors, 0 to 1; coco-caption and papers print cider_d as CIDEr"
+    ]
+    assert notes["cider_d"] == []

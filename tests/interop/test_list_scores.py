@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 import multimodal_eval
 from multimodal_eval import answer_scores, evaluate, label_scores
@@ -34,7 +33,7 @@ def test_labels_as_in_a_run(pairs):
         assert np.isnan(scores.corpus["macro_f1"])
         assert np.isnan(scores.interval("accuracy").value)
         return
-    assert astuple(scores.interval("macro_f1")) == figures(run["f1_strict"])
+    assert astuple(scores.interval("macro_f1"))[:5] == figures(run["f1_strict"])
     assert scores.corpus["macro_f1"] == run["f1_strict"]["value"]
     stored = [row["f1_strict"] for row in run.scores().to_pylist()]
     assert np.array_equal(scores.per_sample["accuracy"], np.array(stored, np.float64), equal_nan=True)
@@ -91,7 +90,7 @@ def test_answers_as_in_a_run(pairs):
             assert np.isnan(scores.corpus[name])
         else:
             assert scores.corpus[name] == entry["value"]
-            assert astuple(scores.interval(name)) == figures(entry)
+            assert astuple(scores.interval(name))[:5] == figures(entry)
         assert np.array_equal(scores.per_sample[name], np.array(table[name], np.float64), equal_nan=True)
 
 

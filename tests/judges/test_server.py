@@ -33,7 +33,7 @@ def rows(count: int, form: str = "") -> list[dict[str, Any]]:
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
+    """The 95% interval of a share (Wilson 1927)."""
     z, share = 1.959964, count / total
     middle = (share + z**2 / (2 * total)) / (1 + z**2 / total)
     half = z / (1 + z**2 / total) * sqrt(share * (1 - share) / total + z**2 / (4 * total**2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multimodal_eval.core.answers import ERROR_PATTERNS
+from multimodal_eval.core.failures import ERROR_PATTERNS
 from multimodal_eval.data.runs.sample_table import to_batch, to_table
 from multimodal_eval.lint import facts
 

@@ -10,10 +10,10 @@ from multimodal_eval import Sample, evaluate
 from multimodal_eval.lint.facts import Flag
 from multimodal_eval.lint.failed_answers import REFUSAL, SUSPECTED, Doubt, doubts_about
 from multimodal_eval.lint.findings import findings
-from multimodal_eval.run import plan as planning
 from tests.core.test_failures import FAILURES
 from tests.golden.load import golden
 from tests.lint.both_ways import facts_of
+from tests.parts import set_part_size
 
 REFUSALS = (
     *("I am unable to see", "I'm unable to view the image.", "As an AI, I have no eyes", "As an AI language model, I"),
@@ -150,6 +150,6 @@ def test_a_run_gives_the_same_findings_for_any_parts(monkeypatch, tmp_path, size
     whole = evaluate(rows, metrics=["rouge_l"], output=tmp_path / "whole")
     codes = [finding["code"] for finding in whole.lint()["findings"]]
     assert codes[:2] == ["SUSPECTED_FAILURE", "REFUSAL"]
-    monkeypatch.setattr(planning, "PART_SIZE", size)
+    set_part_size(monkeypatch, size)
     evaluate(rows, metrics=["rouge_l"], output=tmp_path / "parts", workers=2)
     assert (tmp_path / "parts" / "lint.json").read_bytes() == (tmp_path / "whole" / "lint.json").read_bytes()

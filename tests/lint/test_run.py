@@ -10,8 +10,8 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.data.runs import storage
-from multimodal_eval.run import plan as planning
 from tests.edited_runs import stored_json, write_json
+from tests.parts import set_part_size
 
 NOUNS = ["dog", "cat", "horse", "bird", "cow"]
 
@@ -46,7 +46,7 @@ def test_a_run_is_linted_at_its_end(tmp_path):
 @pytest.mark.parametrize("size", [1, 7, 50])
 def test_parts_of_any_size_give_the_same_bytes(monkeypatch, tmp_path, size):
     evaluate(samples(), metrics=["cider"], output=tmp_path / "whole")
-    monkeypatch.setattr(planning, "PART_SIZE", size)
+    set_part_size(monkeypatch, size)
     evaluate(samples(), metrics=["cider"], output=tmp_path / "parts")
     assert (tmp_path / "parts" / "lint.json").read_bytes() == (tmp_path / "whole" / "lint.json").read_bytes()
 
@@ -95,7 +95,7 @@ def test_a_run_killed_before_lint_becomes_complete(tmp_path, monkeypatch):
 
 def test_parts_scored_now_are_not_read_again(tmp_path, monkeypatch):
     """Earlier parts are read again, with the same facts."""
-    monkeypatch.setattr(planning, "PART_SIZE", 7)
+    set_part_size(monkeypatch, 7)
     monkeypatch.setattr("multimodal_eval.data.runs.run_lint.facts_of", None)
     run = evaluate(samples(), metrics=["cider"], output=tmp_path / "run")
     monkeypatch.undo()

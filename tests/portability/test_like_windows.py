@@ -123,4 +123,4 @@ def test_output_that_the_console_cannot_show_is_written_as_escapes(like_windows,
     row = {"id": "кот", "generated_answer": "a cat ★", "references": ["a cat"]}
     (tmp_path / "captions.jsonl").write_text(json.dumps(row), encoding="utf-8")
     shown = like_windows(*mmeval("score", "captions.jsonl", "--metrics", "rouge_l", "-o", "run"))
-    assert "rouge_l" in shown
+    assert "ROUGE-L" in shown

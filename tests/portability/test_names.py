@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.core.config import RunConfig
+from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import check_name
-from multimodal_eval.run.plan import make_plan
+
+ANSWER = Sample("1", references=["a dog"], generated_answer="a dog")
 
 
 @pytest.mark.parametrize("name", ["con", "NUL", "Aux", "prn", "com1", "LPT9"])
@@ -22,11 +23,10 @@ def test_a_name_may_contain_one(name):
 
 
 def test_two_metrics_of_a_run_do_not_differ_only_in_capital_letters():
-    config = RunConfig(metrics=["rouge_l", "Rouge_L"], variants={"Rouge_L": "rouge_l"})
     with pytest.raises(ConfigError, match="'rouge_l' and 'Rouge_L' differ only in capital letters"):
-        make_plan(config)
+        evaluate([ANSWER], metrics=["rouge_l", "Rouge_L"], variants={"Rouge_L": "rouge_l"}, progress=False)
 
 
-def test_a_variant_with_another_name_is_planned():
-    plan = make_plan(RunConfig(metrics=["rouge_l", "other"], variants={"other": "rouge_l"}))
-    assert plan.names == ["rouge_l", "other"]
+def test_a_variant_with_another_name_is_scored():
+    run = evaluate([ANSWER], metrics=["rouge_l", "other"], variants={"other": "rouge_l"}, progress=False)
+    assert {name: entry.value for name, entry in run.entries.items()} == {"rouge_l": 1.0, "other": 1.0}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.evaluate import evaluate
 from tests.report.visits import Visit
 
 

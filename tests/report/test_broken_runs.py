@@ -7,10 +7,10 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.evaluate import evaluate
 
 pytest.importorskip("duckdb")
 pytest.importorskip("starlette")

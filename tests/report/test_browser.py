@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.evaluate import evaluate
 from tests.report.visits import DESKTOP, PHONE, violations
 
 
@@ -22,32 +22,33 @@ def test_a_report_opens_without_errors_and_draws_every_chart(visit, file):
     seen = visit(file)
     assert (seen.console, seen.dialogs, seen.loaded) == ([], [], [])
     page = seen.page
-    for chart in ("#summary ~ figure", "#numbers ~ figure", "#weights ~ figure"):
-        assert page.locator(f"section:has({chart.split(' ')[0]}) .marks circle").count() > 2
-    drawn = page.locator(".marks:visible").evaluate_all("charts => charts.map((chart) => chart.clientWidth)")
+    for section in ("numbers", "comparison", "slices"):
+        assert page.locator(f"section:has(#{section}) svg.drawing circle").count() > 2
+    drawn = page.locator("svg.drawing:visible").evaluate_all("charts => charts.map((chart) => chart.clientWidth)")
     assert min(drawn) > 100
     assert page.locator(".spread:visible").count() == 3
 
 
-def test_every_metric_has_a_row_in_the_summary(visit, file):
+def test_every_metric_has_a_row_in_the_comparison(visit, file):
     page = visit(file).page
-    rows = page.locator("section:has(#summary) tbody tr:not(.axis) th").all_inner_texts()
-    assert rows == ["composite_score", "rouge_l", "exact_match"]
+    rows = page.locator("section:has(#comparison) .scroll").first.locator("tbody tr:not(.axis) th").all_inner_texts()
+    assert rows == ["ROUGE-L", "exact_match", "composite_score ★"]
 
 
 def test_the_dots_are_at_their_values(visit, file):
     """The scale of the scores goes from 0 to 1, so that a dot is as far to the right as its value says."""
     page = visit(file).page
-    places = page.locator("section:has(#numbers) table.plot tbody tr:not(.axis)").evaluate_all(
-        """rows => rows.map((row) => {
+    table = page.locator("section:has(#numbers) .scroll").first
+    places = table.locator("tbody tr:not(.axis)").evaluate_all(
+        """rows => rows.filter((row) => row.querySelectorAll("svg line").length > 3).map((row) => {
              const area = row.querySelector("svg").getBoundingClientRect();
              const dot = row.querySelector("circle").getBoundingClientRect();
-             return [((dot.left + dot.right) / 2 - area.left) / area.width, row.querySelector("td.number").innerText];
+             return [(dot.left + dot.right) / 2 - area.left - 14, row.querySelector("td.number:not(.drawn)").innerText];
            })"""
     )
-    assert len(places) == 3
-    for place, text in places:
-        assert place == pytest.approx(float(text.split()[0]), abs=0.01)  # of the text, rounded
+    assert len(places) >= 4  # metrics of two runs from 0 to 1
+    for place, text in places:  # 240 pixels wide, with a margin of 14
+        assert place / 212 == pytest.approx(float(text.split()[0]), abs=0.01)  # of the text, rounded
 
 
 def test_a_report_is_accessible_and_fits_a_phone(visit, file):
@@ -88,7 +89,7 @@ def test_every_control_is_reachable_by_keyboard(visit, file):
         reached.add(page.evaluate("document.activeElement.tagName + '.' + (document.activeElement.id || '')"))
         if page.evaluate("document.activeElement === document.body"):
             break
-    assert {"BUTTON.theme", "SELECT.spread-kind", "SELECT.slice-metric", "BUTTON.group-worst-tab"} <= reached
+    assert {"BUTTON.theme", "SELECT.spread-kind", "BUTTON.group-worst-tab"} <= reached
     assert "SUMMARY." in reached
 
 
@@ -115,17 +116,13 @@ def test_details_open_by_keyboard(visit, file):
     assert card.get_by_role("heading").first.is_visible()
 
 
-def test_another_metric_and_another_chart_can_be_chosen(visit, file):
+def test_another_chart_can_be_chosen(visit, file):
     seen = visit(file)
     page = seen.page
-    shown = ".sliced:visible figcaption"
-    assert "composite_score by kind" in page.locator(shown).inner_text()
     assert page.locator("[data-spread=ecdf]:visible").count() == 0
     page.get_by_role("combobox", name="Show").select_option("ecdf")
     assert page.locator("[data-spread=ecdf]:visible").count() == 3
     assert page.locator("[data-spread=histogram]:visible").count() == 0
-    page.get_by_role("combobox", name="Metric").select_option("rouge_l")
-    assert "rouge_l by kind" in page.locator(shown).inner_text()
     assert seen.console == []
 
 
@@ -134,9 +131,6 @@ def test_charts_are_chosen_by_keyboard(visit, file):
     page.get_by_role("combobox", name="Show").focus()
     page.keyboard.press("ArrowDown")
     assert page.locator("[data-spread=ecdf]:visible").count() == 3
-    page.get_by_role("combobox", name="Metric").focus()
-    page.keyboard.press("Home")
-    assert "rouge_l by kind" in page.locator(".sliced:visible figcaption").inner_text()
 
 
 def test_every_link_of_the_bar_leads_to_its_section(visit, file):
@@ -180,13 +174,13 @@ def test_signatures_are_folded(visit, file):
     assert page.locator(".signature").count() > 5
     assert page.locator(".signature:visible").count() == 0
     page.locator("details.signatures > summary").first.click()
-    assert page.locator(".signature:visible").count() == 1
+    assert page.locator(".signature:visible").count() >= 1
 
 
 def test_without_scripts_all_samples_are_visible(visit, file):
     page = visit(file, java_script_enabled=False).page
     assert page.locator("article.sample:visible").count() == page.locator("article.sample").count() > 5
-    assert page.locator(".marks:visible circle").count() > 5  # charts need no script
+    assert page.locator("svg.drawing:visible circle").count() > 5  # charts need no script
 
 
 def test_intervals_beyond_the_range_of_a_metric_end_at_the_chart(visit, tmp_path):
@@ -202,33 +196,8 @@ def test_intervals_beyond_the_range_of_a_metric_end_at_the_chart(visit, tmp_path
     file.write_text(page_of([run]), encoding="utf-8")
     page = visit(file.as_uri()).page
     ends = page.evaluate(
-        """() => [...document.querySelectorAll('.marks line')].flatMap(
-             (line) => [line.getAttribute('x1'), line.getAttribute('x2')])"""
+        """() => [...document.querySelectorAll('svg.drawing line[stroke-width]')].flatMap(
+             (line) => [line.getAttribute('x1'), line.getAttribute('x2')].map(Number))"""
     )
-    assert ends == ["0.0%", "100.0%"]
-
-
-def test_a_matrix_does_not_break_words_in_its_headings(visit, tmp_path):
-    labels = ["Clarification", "Deflection", "Explicit", "Declining to answer"] * 3
-    labels = [f"{label} {number}" for number, label in enumerate(labels)]
-    samples = [
-        Sample(str(number), expected_answer=label, generated_answer=label) for number, label in enumerate(labels)
-    ]
-    file = tmp_path / "page.html"
-    file.write_text(page_of([evaluate(samples, metrics=["f1_strict"], output=tmp_path / "run")]), encoding="utf-8")
-    page = visit(file.as_uri(), viewport=PHONE).page
-    broken = page.evaluate(
-        """() => [...document.querySelectorAll('thead.wrapped th')].filter((head) => {
-             const text = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
-             for (let node = text.nextNode(); node; node = text.nextNode())
-               for (const word of node.data.matchAll(/\\S+/g)) {
-                 const range = document.createRange();
-                 range.setStart(node, word.index);
-                 range.setEnd(node, word.index + word[0].length);
-                 if (range.getClientRects().length > 1) return true;
-               }
-             return false;
-           }).map((head) => head.textContent)"""
-    )
-    assert page.locator("thead.wrapped th").count() == 13
-    assert broken == []
+    assert min(ends) >= 14
+    assert max(ends) <= 240 - 14

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.pairing import ScoredRows, scored_rows
 from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.display.wording import labels as short_labels
 from multimodal_eval.report.build import content_of, report_html
 from multimodal_eval.report.distributions import BINS, distribution
 from multimodal_eval.report.samples import MAX_SAMPLES, choose, shown_samples
-from multimodal_eval.report.wording import labels as short_labels
-from multimodal_eval.run.evaluate import evaluate
+from tests.report.tables import table_of
 
 
 class Entries:
@@ -164,27 +164,22 @@ def test_the_whole_content(runs):
     assert (answers[0].error, answers[1].error) == (None, "timed out")
     assert answers[1].scores["rouge_l"].status == "error"
     assert set(content.cards) == {"rouge_l", "exact_match"}
-    # The headline comes first, and every metric is in both charts.
-    assert [row.name for row in content.charts.differences.rows] == ["composite_score", "rouge_l", "exact_match"]
-    assert [row.name for row in content.charts.scores.rows] == ["composite_score", "rouge_l", "exact_match"]
+    assert [section.id for section in content.results] == ["numbers", "comparison"]
+    assert content.details[0].id == "warnings"
+    (scores, *_) = content.results[0].blocks
+    assert [row.figure.name for row in scores.rows[::2]] == ["rouge_l", "exact_match", "composite_score"]
 
 
-def test_the_chart_data_does_not_grow_with_the_run(tmp_path):
-    def charts(count):
+def test_the_page_does_not_grow_with_the_run(tmp_path):
+    def size(count):
         records = [
             {"id": str(n), "references": ["a b c d e"], "generated_answer": "a b c d e"[: n % 10], "part": f"p{n % 3}"}
             for n in range(count)
         ]
         run = evaluate(records, metrics="rouge_l", output=tmp_path / str(count), by=["part"])
-        return asdict(content_of([run], ["run"]).charts)
+        return len(report_html([run], ["run"], version="0", with_samples=False))
 
-    def size(value):
-        if isinstance(value, dict):
-            return sum(map(size, value.values()))
-        return sum(map(size, value)) if isinstance(value, list) else 1
-
-    # Only the number of ticks may differ.
-    assert abs(size(charts(60)) - size(charts(600))) < 10
+    assert abs(size(60) - size(600)) < 1_000
 
 
 def test_only_the_rows_of_the_chosen_samples_become_objects(tmp_path, monkeypatch):
@@ -214,16 +209,14 @@ def test_long_names_get_different_labels():
     assert max(map(len, labels.values())) <= 44
 
 
-def test_a_chart_marks_metrics_for_which_lower_is_better(tmp_path):
+def test_metrics_for_which_lower_is_better_are_marked(tmp_path):
     samples = [
         Sample(str(number), references=["a cat"], generated_answer="a cat sat" if number else "a dog")
         for number in range(4)
     ]
-    run = evaluate(samples, metrics=["rouge_l"], output=tmp_path / "run")
-    lower = msgspec.structs.replace(run.outcome.metrics["rouge_l"], direction="lower")
-    run.outcome = msgspec.structs.replace(run.outcome, metrics={"rouge_l": lower})
-    (row,) = content_of([run], ["run"]).charts.scores.rows
-    assert (row.label, row.is_lower_better) == ("rouge_l", True)
+    run = evaluate(samples, metrics=["rouge_l", "wer"], output=tmp_path / "run")
+    marked = [row[0] for row in table_of(report_html([run], ["run"], version="0"), section="numbers")[1:]]
+    assert marked[:2] == ["ROUGE-L ★", "WER ↓"]
 
 
 def test_a_run_over_labels_has_a_confusion_matrix(tmp_path):

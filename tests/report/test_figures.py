@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.report.wording import amount, counted, estimate, listed, plain, share, signed
+from multimodal_eval.display.wording import amount, counted, estimate, listed, plain, share, signed
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_parts_of_sentences():
     assert listed([*"abcdefg"]) == "a, b, c, d and 3 more"
     # Only what is exactly all or nothing is 100 % or 0 %.
     assert [share(1.0), share(0.99999), share(0.5), share(0.00001), share(0.0)] == [
-        "100 %",
-        "99.9 %",
-        "50.0 %",
-        "0.1 %",
-        "0 %",
+        "100%",
+        "99.9%",
+        "50.0%",
+        "0.1%",
+        "0%",
     ]

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.config import GenerationConfig, RunConfig
 from multimodal_eval.core.records import GenerationInfo
@@ -19,8 +20,6 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table
 from multimodal_eval.generate.outcomes import Exchange, Outcome
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.run.evaluate import evaluate
-from multimodal_eval.run.generation.answer_parts import JOURNAL, JournalRecord
 from tests.run_info import run_info
 
 pytest.importorskip("duckdb")
@@ -57,11 +56,11 @@ def test_a_page_says_how_the_answers_were_generated(folder, source):
     text = shown(page)
     for part in (
         "the endpoint names it cats-1",
-        "Endpoint http://127.0.0.1:1/v1",
+        "endpoint http://127.0.0.1:1/v1",
         "temperature 0.5",
         "3,000 in, 60 out",
-        "answered 3 75.0 %",
-        "refused 1 25.0 % the model refused: 'I must not'",
+        "ok 3 75.0%",
+        "refused 1 × the model refused: 'I must not' 1 25.0%",
         "of 4 requests",
         "generation|v:1|model:python:asked@",
     ):
@@ -126,20 +125,20 @@ def test_the_viewer_shows_the_progress_of_generation(tmp_path):
     assert "1 of 2 parts are committed." in shown(page)
     assert "their samples" not in page  # only scored samples have a page
     assert "mmeval run --resume" in page
-    assert "Model cats" in shown(page)
+    assert "model cats" in shown(page)
 
 
 def test_the_command_of_a_run_that_stops_after_the_answers(tmp_path):
     generating(tmp_path / "first", "generating", 1, metrics=())
-    assert "mmeval generate --resume" in client(tmp_path).get("/run/first").text
+    assert "mmeval run --resume" in client(tmp_path).get("/run/first").text
 
 
 def test_outcomes_of_unfinished_parts_count(tmp_path):
     run = generating(tmp_path / "first", "generating", 1)
     exchange = Exchange(Outcome("ok", Answer("a cat")), "")
-    with Journal(run.path / JOURNAL) as journal:
+    with Journal(run.path / "answers/journal.jsonl") as journal:
         for row in (2, 0, 2, 99):  # twice, of a committed part, and outside the run
-            journal.append(msgspec.json.encode(JournalRecord(row, exchange)))
+            journal.append(msgspec.json.encode((row, exchange)))
         journal.append(b'{"not": "a record"}')
     assert "3 of 4" in shown(client(tmp_path).get("/").text)
 
@@ -153,7 +152,7 @@ def test_a_generated_run_waits_to_be_scored(tmp_path):
     text = shown(browser.get("/run/first").text)
     assert "none is scored yet" in text
     assert f"mmeval score {tmp_path}/first" in text
-    assert "answered 4 100.0 %" in text
+    assert "ok 4 100.0%" in text
     assert browser.get("/samples/first").status_code == 200
 
 
@@ -170,7 +169,7 @@ def test_runs_are_filtered_by_the_states_of_generation(tmp_path):
 def test_links_out_of_the_folder_are_refused(tmp_path):
     elsewhere = generating(tmp_path / "elsewhere", "generated", 2)
     run = generating(tmp_path / "runs" / "first", "generated", 1)
-    for name in ("answers/part-00001.parquet", EXCHANGES, JOURNAL):
+    for name in ("answers/part-00001.parquet", EXCHANGES, "answers/journal.jsonl"):
         link = run.path / name
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(elsewhere.part("answers", 1))

@@ -10,14 +10,14 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import MetricComparison
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.display.plain_text import LONGEST, visible
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.plain_text import LONGEST, visible
 from multimodal_eval.report.viewer.app import ASSETS, create_app
 from multimodal_eval.report.viewer.guard import host_check
-from multimodal_eval.run.evaluate import evaluate
 from tests.hostile.campaign import EVERY
 from tests.report.hostile import (
     ALL,
@@ -37,9 +37,8 @@ HARMLESS = """() => ({
     styles: document.querySelectorAll("style").length,
     foreign: document.querySelectorAll(
         "iframe, object, embed, form, math, link:not([rel=icon]), base, plaintext, b, svg image, svg use, svg a, "
-        + "svg:not(.marks):not(.ticks):not(.heights):not(.area):not(.area > svg):not(.share):not(.calibration)"
+        + "svg:not(.drawing):not(.ticks):not(.heights):not(.area):not(.area > svg)"
     ).length,
-    drawn: document.querySelectorAll("svg.share, svg.calibration").length,
     handlers: [...document.querySelectorAll("*")].filter(element => [...element.attributes].some(
         attribute => attribute.name.startsWith("on") || /^\\s*javascript:/i.test(attribute.value))
     ).length,
@@ -68,9 +67,9 @@ def test_no_text_in_a_report_is_executed(visit, tmp_path, policy, theme):
     for panel in seen.page.get_by_role("tab").all():
         panel.click()
     seen.page.locator("details").evaluate_all("elements => elements.forEach(details => details.open = true)")
-    assert seen.page.locator("svg.marks").count() > 5
+    assert seen.page.locator("svg.drawing").count() > 5
     scripts = 1 if theme == "screen" else 0
-    expected = {"pwned": None, "scripts": scripts, "styles": 1, "foreign": 0, "drawn": 2 * 8, "handlers": 0}
+    expected = {"pwned": None, "scripts": scripts, "styles": 1, "foreign": 0, "handlers": 0}
     assert seen.page.evaluate(HARMLESS) == expected
     assert (seen.console, seen.loaded) == ([], [])
     for size in (DESKTOP, PHONE) if theme == "screen" else ():
@@ -96,7 +95,7 @@ def test_no_text_of_two_runs_becomes_an_element(tmp_path, theme):
     elements = Elements(page)
     assert elements.tags <= OF_REPORTS
     assert (_not_embedded(elements.bad), len(elements.scripts)) == ([], 1 if theme == "screen" else 0)
-    for shown in ("runs side by side", "The judges side by side", "Results of the harness beside"):
+    for shown in ("models and settings", "the judges side by side", "results of the harness beside"):
         assert shown in page
 
 
@@ -121,7 +120,7 @@ def test_no_name_of_a_score_of_a_harness_becomes_an_element(tmp_path):
     elements = Elements(page)
     assert elements.tags <= OF_REPORTS
     assert (_not_embedded(elements.bad), len(elements.scripts)) == ([], 1)
-    assert page.count("Ours − harness") == 1
+    assert page.count("ours - harness") == 1
     assert "lm-eval.&lt;script&gt;" in page
 
 

@@ -114,7 +114,7 @@ def test_the_sample_page_shows_all_inputs(browser: TestClient):
     assert re.search(r"epoch\s+3", text)
     assert re.search(r"A\s+red", text)
     other = visible(browser.get("/sample/a?row=1").text)
-    assert re.search(r"1\s+yes\s+2\s+no", other)
+    assert re.search(r"A\s+yes\s+B\s+no", other)
     assert re.search(r"boxes\s+\(none\)", other)
     assert re.search(r"video\s+\(in the run folder\)", visible(browser.get("/sample/a?row=2").text))
 

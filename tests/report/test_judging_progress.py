@@ -14,7 +14,6 @@ from multimodal_eval.generate.outcomes import Exchange, Outcome
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged, verdict_table
-from multimodal_eval.run.judging.verdict_parts import VerdictRecord, journal_of
 from tests.run_info import run_info
 
 pytest.importorskip("duckdb")
@@ -47,9 +46,9 @@ def test_the_viewer_shows_the_progress_of_judging(judging, tmp_path):
     assert "1 of 2 parts are committed." in page
     assert "their samples" not in page  # only scored samples have a page
     assert "mmeval score --resume" in page
-    with Journal(judging.path / journal_of("good")) as journal:
+    with Journal(judging.path / "verdicts/good.jsonl") as journal:
         for row, model in ((2, 0), (2, 1), (3, 0)):  # one verdict on the last sample is missing
-            journal.append(msgspec.json.encode(VerdictRecord(row, Place(model), REPLY)))
+            journal.append(msgspec.json.encode((row, Place(model), REPLY)))
     assert "3 of 4" in browser.get("/progress/first").text
     assert "first" in browser.get("/?state=judging").text
 
@@ -57,5 +56,5 @@ def test_the_viewer_shows_the_progress_of_judging(judging, tmp_path):
 def test_verdicts_outside_the_folder_are_not_read(judging, tmp_path):
     elsewhere = tmp_path / "elsewhere.jsonl"
     elsewhere.write_text("")
-    (judging.path / journal_of("good")).symlink_to(elsewhere)
+    (judging.path / "verdicts/good.jsonl").symlink_to(elsewhere)
     assert "leads out of the folder" in client(tmp_path / "runs").get("/run/first").text

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.evaluate import evaluate
 from tests.report.visits import violations
 
 A4 = {"width": 794, "height": 1123}  # pixels
@@ -52,13 +52,13 @@ def test_it_has_the_sections_of_an_appendix(page):
     heads = re.findall(r'<h2 id="(\w+)"', page)
     assert heads == [
         "verdict",
-        "summary",
-        "warnings",
-        "comparison",
         "numbers",
+        "comparison",
+        "samples",
+        "warnings",
         "weights",
         "slices",
-        "samples",
+        "distributions",
         "provenance",
     ]
     assert page.count('<article class="sample">') <= 5 * 3  # three samples per group
@@ -71,11 +71,11 @@ def test_tables_and_figures_are_numbered(visit, file):
     page = seen.page
     page.emulate_media(media="print")
     content = "element => getComputedStyle(element, '::before').content"
-    captions = page.locator("table:not(.plot) > caption:visible")
+    captions = page.locator("table > caption:visible")
     assert captions.count() > 5
     assert '"Table " counter(table) ". "' in captions.first.evaluate(content)
     figures = page.locator("figure:not(.charts figure) > figcaption")
-    assert figures.count() >= 4
+    assert figures.count() >= 1
     assert '"Figure " counter(figure) ". "' in figures.first.evaluate(content)
     assert page.locator(".charts figcaption").first.evaluate(content) == "none"  # parts of one figure
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.report.plain_text import LONGEST, as_html, visible
+from multimodal_eval.display.plain_text import LONGEST, as_html, visible
 
 
 def test_markup_is_escaped():

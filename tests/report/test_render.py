@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.report.build import asset
 from multimodal_eval.report.markdown import Inline, blocks
 from multimodal_eval.report.templating import number
-from multimodal_eval.run.evaluate import evaluate
 
 
 class Elements(HTMLParser):
@@ -144,8 +144,5 @@ def test_a_comparison_states_its_number_of_samples(tmp_path):
         return evaluate(samples, metrics=["rouge_l"], output=tmp_path / name)
 
     page = page_of([scored("alba", ()), scored("boreas", (3,))])
-    said = "A difference is about the samples that are scored in both of its runs."
-    assert page.count(said) == 1
-    assert re.search(r'rouge_l</bdi></th>\s*<td class="number">9</td>', page)
-    whole = page_of([scored("cirrus", ()), scored("dune", ())])
-    assert said not in whole
+    assert page.count("9 / 10 scored in both") == 1
+    assert "10 / 10 scored in both" in page_of([scored("cirrus", ()), scored("dune", ())])

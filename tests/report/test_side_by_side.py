@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.run.evaluate import evaluate
 from tests.judges.scripted import judged, pair
-
-
-def rows(page: str, caption: str) -> list[list[str]]:
-    """The texts of the cells of the table with this caption."""
-    table = next(each for each in re.findall(r"<table.*?</table>", page, re.DOTALL) if f">{caption}<" in each)
-    lines = re.findall(r"<tr.*?</tr>", table, re.DOTALL)
-    return [[text_of(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", line, re.DOTALL)] for line in lines]
-
-
-def text_of(html: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+from tests.report.tables import table_of
 
 
 def test_scores_of_two_runs(runs):
-    table = rows(page_of(runs), "Every metric with its interval, runs side by side")
-    assert table[0] == ["Metric", "Kind", "good", "bad"]
-    assert table[1] == ["Score", "95 % interval", "Scored"] * 2
+    table = table_of(page_of(runs), section="numbers")
+    assert table[0] == ["metric", "run", "", "score", "kind", "std. error", "95% interval", "scored"]
     good, bad = (run.entries["rouge_l"] for run in runs)
-    figures = [(f"{entry.value:.4f}", f"{entry.low:.4f} … {entry.high:.4f}") for entry in (good, bad)]
-    assert table[2] == ["rouge_l", "mean", *figures[0], "30 / 30", *figures[1], "29 / 30"]
-
-
-def test_scores_of_many_runs_have_one_column_each(runs, tmp_path):
-    many = [run.save(tmp_path / f"{number}") for number, run in enumerate((*runs, *runs))]
-    table = rows(page_of(many), "Every metric with its interval, runs side by side")
-    assert table[0] == ["Metric", "Kind", "0", "1", "2", "3"]
-    bad = runs[1].entries["rouge_l"]
-    assert table[1][3] == f"{bad.value:.4f} {bad.low:.4f} … {bad.high:.4f} 29 / 30"
+    for row, entry, names in zip(table[1:3], (good, bad), (["ROUGE-L", "good"], ["", "bad"]), strict=True):
+        interval = f"{entry.low:.4f} … {entry.high:.4f}"
+        scored = f"{entry.n_scored} / 30"
+        assert row == [*names, "", f"{entry.value:.4f}", "mean", f"{entry.stderr:.4f}", interval, scored]
 
 
 def test_parts_of_the_composite_as_they_enter(runs):
-    table = rows(page_of(runs), "The parts of the composite as they enter")
-    assert table[0] == ["Part, as it enters", "Weight", "good", "bad"]
-    assert table[1] == ["Normalised value", "Contribution"] * 2
-    (name, weight, *values), (_, _, *others), total = table[2:]
+    page = page_of(runs)
+    (table,) = re.findall(r"<details><summary><bdi>The parts of the composite.*?</details>", page, re.DOTALL)
+    (heads, (name, weight, *values), (_, _, *others), total) = table_of(table)
+    assert heads == [
+        "part, as it enters",
+        "weight",
+        *(f"{run}: {what}" for run in ("good", "bad") for what in ("mean", "contribution")),
+    ]
     assert (name, weight) == ("rouge_l", "0.75")
     for run, mean, part, other, composite in zip(
         runs, values[::2], values[1::2], others[1::2], total[3::2], strict=True
@@ -80,12 +66,13 @@ def test_generation_of_two_runs(tmp_path):
         for name, settings in {"first": (20, ""), "second": (40, "s2")}.items()
     ]
     page = page_of(generated)
-    table = {cells[0]: cells[1:] for cells in rows(page, "What the models answered, runs side by side")}
-    assert table["Answered"] == ["4 of 4", "3 of 4"]
-    assert table["Failed"] == ["none", "1 refused"]
-    assert (table["Tokens in"], table["Tokens out"]) == (["4,000", "3,000"], ["80", "120"])
-    assert table["Cost"] == ["not known", "not known"]
-    assert table["Latency, median"][0].endswith(" s")
+    table = {cells[0]: cells[1:] for cells in table_of(page, caption="models and settings")}
+    assert table[""] == ["first", "second"]
+    assert table["answered"] == ["4 of 4", "3 of 4"]
+    assert table["failed"] == ["none", "1 refused"]
+    assert table["tokens"] == ["4,000 in, 80 out", "3,000 in, 120 out"]
+    assert table["cost"] == ["not known", "not known"]
+    assert " s (median)" in table["latency"][0]
 
 
 def test_judges_of_two_runs(tmp_path):
@@ -99,12 +86,13 @@ def test_judges_of_two_runs(tmp_path):
         explain=True,
     )
     second = Run(tmp_path / "first").save(tmp_path / "second")
-    table = {cells[0]: cells[1:] for cells in rows(page_of([first, second]), "The judges side by side")}
-    assert table["Judge"] == ["preference , first", "preference , second"]
-    assert table["Verdicts"] == ["12", "12"]
-    assert table["Flips with the order"][0].startswith("100.0 %")
-    assert table["Verdicts for the first answer"][1].startswith("100.0 %")
-    assert table["Corrected by human labels"] == ["–", "–"]
+    table = table_of(page_of([first, second]), caption="the judges side by side")
+    flips = "verdicts that turn around with the order"
+    assert [row[:2] for row in table[1:3]] == [[flips, "preference, first"], ["", "preference, second"]]
+    assert [row[3] for row in table[1:3]] == ["1.0000"] * 2
+    assert [row[-1] for row in table[1:3]] == ["6 / 6"] * 2
+    (place,) = [place for place, row in enumerate(table) if row[0] == "verdicts for the answer shown first"]
+    assert [row[3] for row in table[place : place + 2]] == ["1.0000"] * 2
 
 
 def test_rules_in_two_runs(tmp_path):
@@ -123,9 +111,7 @@ def test_rules_in_two_runs(tmp_path):
         )
         for every in (2, 4)
     ]
-    table = rows(page_of(crossed), "Scores of exact_match by rule, runs side by side")
+    table = table_of(page_of(crossed), caption="exact_match by rule, runs side by side")
     # By the strict rule, every second or fourth answer is wrong.
-    assert table[0] == ["rule", "2", "4"]
-    assert [cells[0] for cells in table[1:]] == ["none@1", "squad@1.1"]
-    assert [cell.split()[0] for cell in table[1][1:]] == ["0.5000", "0.7500"]
-    assert [cell.split()[0] for cell in table[2][1:]] == ["1.0000", "1.0000"]
+    assert [row[:2] for row in table[1:5]] == [["none@1", "2"], ["", "4"], ["squad@1.1", "2"], ["", "4"]]
+    assert [row[3] for row in table[1:5]] == ["0.5000", "0.7500", "1.0000", "1.0000"]

@@ -17,8 +17,8 @@ LARGE = (".safetensors", ".bin", ".onnx", ".onnx_data")
 class Hub:
     """Repositories by name, each a dict of files.
 
-    `served` replaces the content of files, `listed` changes their entries in the listing, and the connection breaks
-    while `broken` files are read.
+    `served` replaces the content of files, `listed` changes their entries in the listing, the connection breaks while
+    `broken` files are read, and `missing` is the status of what is not there.
     """
 
     def __init__(self) -> None:
@@ -26,6 +26,7 @@ class Hub:
         self.served: dict[str, bytes] = {}
         self.listed: dict[str, object] = {}
         self.broken: set[str] = set()
+        self.missing = 404
         self.asked: list[str] = []
         self.commit = COMMIT
 
@@ -60,7 +61,7 @@ def hub_server() -> Iterator[tuple[Hub, str]]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             content = hub.answer(self.path)
-            self.send_response(200 if content is not None else 404)
+            self.send_response(200 if content is not None else hub.missing)
             if self.path.rpartition("/")[2] in hub.broken:
                 self.send_header("Transfer-Encoding", "chunked")
                 content = b"400\r\nthe beginning of 1024 bytes"

@@ -233,6 +233,12 @@ def test_an_unknown_model_and_an_unreachable_hub(hub, monkeypatch):
         fetch_named(f"hf:{NAME}")
 
 
+def test_a_model_that_needs_an_account_is_taken_from_the_cache_of_the_library(hub):
+    hub.missing = 403
+    with pytest.raises(FetchError, match=r"needs an account; what .* has downloaded is used .*`hf download org/gated`"):
+        fetch_from_hub(HubModel("org/gated"))
+
+
 def test_an_invalid_commit_is_refused(hub):
     hub.commit = "../../elsewhere"
     with pytest.raises(FetchError, match="must name a commit"):

@@ -126,17 +126,17 @@ def test_the_data_of_an_installed_package_is_used(words, tmp_path, monkeypatch):
 
 
 def test_groups_name_resources():
-    assert expanded(["ru", "navec-ru", "opencorpora-ru"]) == ["opencorpora-ru", "wiktionary-ru", "navec-ru"]
+    assert expanded(["ru", "navec-ru", "wiktionary-ru"]) == ["wiktionary-ru", "navec-ru"]
     assert {name for names in GROUPS.values() for name in names} <= CATALOGUE.keys()
     with pytest.raises(UnknownNameError, match="no resource is named 'rus'"):
         fetch_named("rus")
 
 
-def test_mmeval_fetch_ru_fetches_both(monkeypatch):
+def test_mmeval_fetch_ru_fetches_the_synonyms(monkeypatch):
     fetched = []
     monkeypatch.setattr("multimodal_eval.resources.fetch.fetch", lambda entry, progress: fetched.append(entry.name))
     mmeval("fetch", "ru")
-    assert fetched == ["opencorpora-ru", "wiktionary-ru"]
+    assert fetched == ["wiktionary-ru"]
 
 
 def test_mmeval_fetch_ruwordnet_says_how_to_get_it(tmp_path, monkeypatch):
@@ -152,7 +152,7 @@ def test_mmeval_fetch_ruwordnet_says_how_to_get_it(tmp_path, monkeypatch):
 
 
 def test_ls_resources_names_the_group():
-    assert "mmeval fetch ru fetches opencorpora-ru and wiktionary-ru" in mmeval("ls", "resources").stdout
+    assert "mmeval fetch ru fetches wiktionary-ru" in mmeval("ls", "resources").stdout
 
 
 @pytest.mark.registry

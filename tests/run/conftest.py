@@ -7,14 +7,13 @@ import threading
 
 import pytest
 
-from multimodal_eval.evaluation.decoding.shared_pool import end_decoders
-from multimodal_eval.run import plan as planning
+from multimodal_eval.evaluation.decoding.pool import end_decoders
+from tests.parts import set_part_size
 
 
 @pytest.fixture
 def many_parts(monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 7)
-    monkeypatch.setattr(planning, "PART_SIZE_WITH_MODEL", 7)
+    set_part_size(monkeypatch, 7, with_model=7)
 
 
 @pytest.fixture
@@ -28,4 +27,4 @@ def nothing_is_left_running():
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 3)
+    set_part_size(monkeypatch, 3)

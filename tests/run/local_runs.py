@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from multimodal_eval import Sample, load_run
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
+from multimodal_eval import Sample, evaluate
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 CRASHING = str(Path(__file__).with_name("crashing_metrics.py"))
@@ -26,11 +23,10 @@ def samples(count=60, **answers):
     ]
 
 
-def run(path, executor, metrics, data=None, options=None, **settings):
-    config = overlaid(None, metrics=metrics, plugins=[PLUGIN, CRASHING], options=options or {}, **settings)
-    plan, source = planned(config, samples() if data is None else data, None)
-    start(plan, source, path, executor=executor)
-    return load_run(path)
+def run(path, workers, metrics, data=None, options=None, **settings):
+    data = samples() if data is None else data
+    settings |= {"plugins": [PLUGIN, CRASHING], "options": options or {}}
+    return evaluate(data, metrics=metrics, output=path, workers=workers, **settings)
 
 
 def content(path):

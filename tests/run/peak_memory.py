@@ -13,11 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from multimodal_eval.run import plan as planning
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
+from multimodal_eval import evaluate
+from multimodal_eval.run import plan
 
 WORDS = [f"word{number}" for number in range(3000)]
 
@@ -39,12 +36,11 @@ def peak() -> float:
 
 
 def main(count: int, size: int) -> None:
-    planning.PART_SIZE = size
+    plan.PART_SIZE = size
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder) / "data.jsonl", count)
-        config = overlaid(None, metrics=["cider_d"], skip_lint=True)
-        plan, source = planned(config, Path(folder) / "data.jsonl", None)
-        start(plan, source, Path(folder) / "run", executor=Local(2))
+        data, output = Path(folder) / "data.jsonl", Path(folder) / "run"
+        evaluate(data, metrics=["cider_d"], skip_lint=True, output=output, workers=2, progress=False)
     print(peak())
 
 

@@ -12,15 +12,15 @@ import pytest
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.readers import blocks, splits
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import plan as planning
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Inline
 from multimodal_eval.run.engine.local import Local
 from multimodal_eval.run.opening import planned
-from multimodal_eval.run.runner import RunContext
 from multimodal_eval.run.start import describe
+from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps import parallel_reading
 from multimodal_eval.run.steps.read import Read
+from tests.parts import set_part_size
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def small_splits(split, part=3, block=1 << 20, bucket=1 << 20):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "SPLIT", split)
         patch.setattr(splits, "SMALLEST_SPLIT", split)
-        patch.setattr(planning, "PART_SIZE", part)
+        set_part_size(patch, part)
         for module in (blocks, splits, splits):
             patch.setattr(module, "BLOCK", block)
         patch.setattr("multimodal_eval.run.steps.reading_tasks.ROWS_PER_BUCKET", bucket)

@@ -1,14 +1,32 @@
+"""An engine that stops a run, like a killed process."""
+
 from __future__ import annotations
 
-from multimodal_eval.run.engine.base import Inline
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from multimodal_eval import Engine
 
 
 class StoppedError(Exception):
     pass
 
 
-class StoppingExecutor(Inline):
-    """Processes a number of items, then stops like a killed process."""
+@dataclass(frozen=True)
+class Given(Engine):
+    """An engine with an executor of a test."""
+
+    given: Any = None
+
+    def executor(self, plan):
+        return nullcontext(self.given)
+
+
+class StoppingExecutor:
+    """Processes a number of items, then stops."""
+
+    workers = 1
 
     def __init__(self, items):
         self.items_left = items
@@ -19,3 +37,8 @@ class StoppingExecutor(Inline):
                 raise StoppedError
             self.items_left -= 1
             yield getattr(step, phase.work)(item)
+
+
+def stopping(items):
+    """An engine that processes a number of items, then stops."""
+    return Given(given=StoppingExecutor(items))

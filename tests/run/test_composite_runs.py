@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from multimodal_eval import evaluate, metric
+from multimodal_eval.analysis.composite import composite_parts
 from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.core.registry import registered
 from tests.run.caption_samples import samples
@@ -70,7 +71,7 @@ def test_an_unsuitable_part_of_a_composite_is_refused():
 
     with pytest.raises(ConfigError, match="maximum"):
         evaluate(samples(), task="mine", tasks={"mine": {"weights": {"long": 1.0}}})
-    with pytest.raises(ConfigError, match="lower values of it are better"):
+    with pytest.raises(ConfigError, match="lower values of lower are better"):
         evaluate(samples(), task="mine", tasks={"mine": {"weights": {"lower": 1.0}}})
     run = evaluate(samples(), task="mine", tasks={"mine": {"weights": {"long": 1.0}, "maximum": {"long": 10}}})
     assert run["composite"]["value"] == 0.5
@@ -106,3 +107,41 @@ def test_replaced_task_metrics_are_used_by_runs(monkeypatch):
     monkeypatch.setattr(metrics_registry, "TASK_METRICS", {"captioning": ["cider"], "brand_new": ["cider"]})
     assert evaluate(samples(), task="brand_new").metrics == ["cider"]
     assert evaluate(samples(), task="captioning").metrics == ["cider"]
+
+
+def test_a_part_for_which_lower_is_better_is_inverted_over_its_range():
+    @metric("errors", needs=("generated_answer",), direction="lower", version="1")
+    def errors(sample):
+        return float(len(sample.generated_answer) % 7)  # from 0 to 5
+
+    settings = {"weights": {"errors": 0.5, "rouge_l": 0.5}, "parts": {"errors": {"invert": True, "range": [1, 4]}}}
+    run = evaluate(samples(), task="mine", tasks={"mine": settings})
+    rows = [row for row in run.scores().to_pylist() if row["composite_score"] is not None]
+    # 1 error or fewer enters as 1, 3 errors as 1/3, 4 errors or more as 0.
+    expected = [0.5 * min(max((4 - row["errors"]) / 3, 0), 1) + 0.5 * row["rouge_l"] for row in rows]
+    assert {row["errors"] for row in rows} >= {0.0, 3.0, 5.0}
+    assert [row["composite_score"] for row in rows] == pytest.approx(expected, abs=1e-15)
+    assert "(4-errors)/3 a sample" in run["composite"]["signature"]
+    part = composite_parts(run).parts[0]
+    assert (part.name, part.enters_as) == ("errors", "(4 - errors) / 3")
+    assert part.contribution == pytest.approx(
+        0.5 * np.mean([min(max((4 - row["errors"]) / 3, 0), 1) for row in rows]), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            {"rouge_l": {"invert": True, "range": [0, 1]}},
+            "must not be inverted, because higher values of it are better",
+        ),
+        ({"rouge_l": {"range": [1, 0]}}, "must be two numbers, the lower one first. Got 1.0, 0.0"),
+        ({"bleu": {"range": [0, 1]}}, "names 'bleu', which has no weight"),
+        ({"rouge_l": {"range": [0]}}, "range"),
+    ],
+)
+def test_a_range_that_does_not_fit_is_refused(parts, message):
+    tasks = {"mine": {"weights": {"rouge_l": 1.0}, "parts": parts}}
+    with pytest.raises(ConfigError, match=message):
+        evaluate(samples(), task="mine", tasks=tasks)

@@ -6,9 +6,9 @@ import pytest
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval._native import Captions
-from multimodal_eval.run import plan as planning
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from tests.golden.load import golden
+from tests.parts import set_part_size
 
 METRICS = ["cider", "cider_d"]
 
@@ -22,7 +22,7 @@ def captioned():
 
 
 def test_values_equal_those_of_the_full_table(captioned, tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 10)
+    set_part_size(monkeypatch, 10)
     run = evaluate(captioned, metrics=METRICS, output=tmp_path / "run")
     assert len(run.info.parts) > 8  # so that there are several buckets
     whole = DocumentFrequencies.of(sample.references for sample in captioned)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.run.config import in_words, load_config
+from multimodal_eval.core.setting_words import in_words
+from multimodal_eval.run.config import load_config
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -105,10 +106,10 @@ def test_wrong_names_are_refused():
 def test_rules_with_the_same_column_name_get_numbers():
     from multimodal_eval.run.crosswalk import crosswalk_settings
 
-    assert column_name("lmms-eval@0.7.3/mmmu") == "lmms-eval_0_7_3_mmmu"
+    assert column_name("lmms-eval@0.7.3/mmmu") == "lmms-eval@0_7_3_mmmu"
     assert column_name("13a") == "r13a"
     settings = crosswalk_settings("multiple_choice", THREE)
-    assert settings["headline"] == "mmeval_1"
+    assert settings["headline"] == "mmeval@1"
 
 
 def test_samples_without_any_disagreement():
@@ -128,15 +129,15 @@ def answers(tmp_path):
 
 def test_the_command_shows_tables_and_stores_a_run(answers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shown = mmeval("crosswalk", str(answers), "--metric", "multiple_choice", "-o", "rules").stdout
+    shown = mmeval("crosswalk", str(answers), "--metrics", "multiple_choice", "-o", "rules").stdout
     assert "vlmevalkit@e8e78f05/can_infer" in shown
     assert "unread" in shown
-    assert "of 4 samples are not scored equally by all rules" in shown
+    assert re.search(r"\d of 4 \([\d.]+%\): samples are not scored equally by all rules", shown)
     page = (tmp_path / "rules" / "report.html").read_text(encoding="utf-8")
     assert "The same answers under different rules" in page
-    assert "What each rule reads" in page
+    assert "samples that the rules read differently" in page
     again = json.loads(
-        mmeval("crosswalk", "rules", "--metric", "multiple_choice", "-o", "again", "--format", "json").stdout
+        mmeval("crosswalk", "rules", "--metrics", "multiple_choice", "-o", "again", "--format", "json").stdout
     )
     assert again["metric"] == "multiple_choice"
     assert len(again["rules"]) == len(rules_of("choice"))

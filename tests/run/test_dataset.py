@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.data.runs import score_table
-from multimodal_eval.run import plan as planning
 from multimodal_eval.run.steps import aggregate
+from tests.parts import set_part_size
 
 COUNT, SIZE = 13, 2
 
@@ -47,7 +47,7 @@ def samples() -> list[Sample]:
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     register_uneven()
-    monkeypatch.setattr(planning, "PART_SIZE", SIZE)
+    set_part_size(monkeypatch, SIZE)
     return evaluate(samples(), metrics=["uneven", "bleu"], output=tmp_path / "run")
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval import evaluate
-from multimodal_eval.core.errors import InputError
+from multimodal_eval import evaluate, resume
+from multimodal_eval.core.errors import InputError, OpenSamplesError, RetryableError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import Answer, EndpointError
-from multimodal_eval.run import plan
-from multimodal_eval.run.generation.model import generation_of
-from multimodal_eval.run.plan import make_plan
-from multimodal_eval.run.start import continue_run
+from tests.parts import set_part_size
 
 ROWS = [
     {"id": f"{dialogue}{turn}", "question": f"{dialogue}{turn}?", "group": dialogue, "expected_answer": "x"}
@@ -38,7 +35,7 @@ class Counting:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(plan, "PART_SIZE", 3)  # dialogues of four turns end in other parts
+    set_part_size(monkeypatch, 3)  # dialogues of four turns end in other parts
 
 
 def answers(folder):
@@ -68,9 +65,7 @@ def test_an_interrupted_dialogue_continues_with_its_earlier_replies(tmp_path, li
     first, second = Counting(limit), Counting()
     with pytest.raises(EndpointError):
         evaluate(ROWS, metrics="exact_match", model=first, generation=SETTINGS, output=tmp_path / "run")
-    folder = RunFolder(tmp_path / "run")
-    again = make_plan(folder.read_info().config)
-    continue_run(again, lambda: None, folder, generation=generation_of(again, second))
+    resume(tmp_path / "run", model=second, progress=False)
     assert len(first.asked) == limit
     assert sorted(first.asked + second.asked) == [row["id"] for row in ROWS]  # nothing is asked twice
     turns = (FIRST, SECOND, THIRD, FOURTH)
@@ -87,6 +82,21 @@ def test_turns_after_a_failed_reply_are_blocked_in_the_next_part_too(tmp_path):
     given = answers(tmp_path / "run")
     assert given["a2"] == given["a3"] == "blocked: an earlier reply of the same dialogue failed"
     assert given["b3"] == FOURTH.replace("a", "b")
+
+
+def test_turns_after_a_turn_without_a_reply_are_not_asked(tmp_path):
+    class Overloaded(Counting):
+        async def answer(self, request):
+            if request.id == "a1":
+                raise RetryableError("overloaded")
+            return await super().answer(request)
+
+    model, settings = Overloaded(), {**SETTINGS, "retries": 0}
+    with pytest.raises(OpenSamplesError, match="overloaded"):
+        evaluate(ROWS, metrics="exact_match", model=model, generation=settings, output=tmp_path / "run")
+    assert "a2" not in model.asked
+    resume(tmp_path / "run", model=Counting(), progress=False)
+    assert [answers(tmp_path / "run")[f"a{turn}"] for turn in range(4)] == [FIRST, SECOND, THIRD, FOURTH]
 
 
 def test_a_dialogue_in_several_places_is_refused_before_anything_is_asked(tmp_path):

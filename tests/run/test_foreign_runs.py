@@ -12,14 +12,11 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core import registry
 from multimodal_eval.core.errors import RunFolderError, UnavailableError
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
 from tests.edited_runs import rewrite_json
 from tests.registry_state import forget_plugins
 from tests.report.viewer.viewed import client
 from tests.run.caption_samples import samples
-from tests.run.stopping_executor import StoppedError, StoppingExecutor
+from tests.run.stopping_executor import StoppedError, stopping
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 MEAN, RATIO = "slow_words", "corpus_precision"  # metrics of this plug-in: a mean, and a ratio of sums
@@ -70,7 +67,7 @@ def test_the_hostile_file_leaves_its_mark(runs, marker):
         (["lint", "A"], 0),
         (["ls", "runs", "OUT/runs"], 0),
         (["meta", "A", "--human", "number", "--metrics", "cider"], 1),  # it has no such column
-        (["sensitivity", "A", "B"], 1),  # they have no composite
+        (["compare", "A", "B", "--vary-weights"], 1),  # they have no composite
     ],
 )
 def test_no_command_imports_the_plugins_of_a_run(runs, marker, tmp_path, arguments, code):
@@ -137,9 +134,8 @@ def test_another_metric_with_the_same_name_is_not_used(runs, tmp_path):
 @pytest.fixture
 def interrupted(tmp_path: Path, marker: Path, runs: list[str]) -> Path:
     folder = tmp_path / "interrupted"
-    plan, source = planned(overlaid(None, metrics=[MEAN], plugins=[str(PLUGIN)]), samples(), None)
     with pytest.raises(StoppedError):
-        start(plan, source, folder, StoppingExecutor(0))
+        evaluate(samples(), metrics=[MEAN], plugins=[str(PLUGIN)], output=folder, engine=stopping(0))
     edit(folder, lambda info: info["config"].update(plugins=[str(marker.with_name("hostile.py"))]))
     forget_plugins()
     return folder

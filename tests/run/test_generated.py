@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
+import shutil
+from pathlib import Path
 
 import pytest
 
 from multimodal_eval import GeneratedRun, evaluate, generate, resume
-from multimodal_eval.core.errors import ConfigError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RunFolderError
 from multimodal_eval.data.runs.grants import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.meter import BudgetError
@@ -170,8 +173,15 @@ def test_a_budget_in_python(tmp_path):
 
 def test_a_budget_without_an_output_folder():
     settings = {"price": {"input": 1000, "output": 10000}, "budget": 0.5, "parameters": {"max_tokens": 10}}
-    with pytest.raises(BudgetError, match="Name an `output` folder to keep the answers so far"):
+    with pytest.raises(OpenSamplesError, match=r"The answers so far are kept\. Continue with a larger one") as stop:
         generate(ROWS, model=CountingModel(), generation=settings)
+    place = re.search(r"--resume (\S+)", str(stop.value))
+    assert place is not None
+    folder = Path(place[1])
+    again = CountingModel()
+    continue_generation(folder, model=again, generation={"budget": 5})
+    assert again.calls == ["c"]  # 0.2 per answer: the budget allowed two
+    shutil.rmtree(folder.parent)
 
 
 def test_a_run_stays_one_of_the_user(tmp_path, monkeypatch):

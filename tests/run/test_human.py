@@ -8,15 +8,14 @@ import re
 import numpy as np
 import pytest
 
-from multimodal_eval import evaluate, load_run
+from multimodal_eval import calibrate, evaluate, generate, load_run, rescore, resume
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnknownNameError
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
-from multimodal_eval.run.calibrate import calibrate, calibrated_run, differences
-from multimodal_eval.run.generated import generate, score_generated
-from multimodal_eval.run.rescore import rescore
+from multimodal_eval.run.calibrate import calibrated_run, differences
+from multimodal_eval.run.generated import score_generated
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.ppi import ppi_mean
 from tests.run.labelled_samples import judge_of, judged_samples, text_of
@@ -44,7 +43,7 @@ def test_the_results_have_the_corrected_score(run):
     )
     assert (corrected.labels, corrected.column) == (60, "rating")
     assert run["exact_match"]["value"] == pytest.approx(judge.mean())
-    assert run["exact_match"]["calibrated"]["method"] == expected.method
+    assert run["exact_match"]["calibrated"]["method"] == f"{expected.method}, for the mean over the population"
     with pytest.raises(UnknownNameError):
         run.calibrated("bleu")
 
@@ -250,6 +249,14 @@ def test_a_damaged_file_of_labels_is_refused(unlabelled, tmp_path):
     assert [fault.name for fault in verify_run(tmp_path / "new").faults] == ["human.json"]
     with pytest.raises(RunFolderError, match="calibrate the run again"):
         calibration_of(load_run(tmp_path / "new"), "exact_match")
+
+
+def test_a_run_without_its_labels_is_refused(unlabelled, tmp_path):
+    calibrated_run(unlabelled, label_file(tmp_path / "labels.jsonl", judged_samples()), output=tmp_path / "new")
+    (tmp_path / "new" / "human.json").unlink()
+    assert [fault.name for fault in verify_run(tmp_path / "new").faults] == ["human.json"]
+    with pytest.raises(RunFolderError, match=r"human\.json is missing\. Restore it from a copy, or calibrate"):
+        resume(tmp_path / "new")
 
 
 def test_other_labels_change_the_signature_of_the_score(unlabelled, tmp_path):

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval import evaluate
+from multimodal_eval import evaluate, import_log
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.leaderboard import leaderboard
-from multimodal_eval.core.errors import ConfigError, InputError
-from multimodal_eval.core.records import Entry, ReportedScore
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import ReportedScore
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.run_warnings import warnings
-from multimodal_eval.run.import_log import OwnMean, import_log, own_means
+from multimodal_eval.display.run_findings import run_findings
+from multimodal_eval.run.import_log import OwnMean, own_means
 from multimodal_eval.run.verify import verify_run
 from tests.data.logs import inspect_log
-from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, OPENAI_BATCH, log_of
+from tests.data.logs.fixture_logs import LM_EVAL, LMMS_EVAL, OPENAI_BATCH, log_of, pooled_run
 from tests.edited_runs import rewrite_json
 
 
 def own_mean(stated, mean, *, scored=10, total=10, **reported):
     figure = {"stderr": None, "low": None, "high": None, "method": "", "unscored": {}, "reasons": [], "warnings": {}}
-    entry = Entry(value=mean, n_scored=scored, n_total=total, **figure)
+    entry = Figure(value=mean, n_scored=scored, n_total=total, **figure)
     return OwnMean(ReportedScore(metric="x.acc", value=stated, **reported), entry)
 
 
@@ -43,17 +43,17 @@ def test_where_it_is_from_is_in_the_run(tmp_path):
     info = Run(tmp_path / "run").info.imported
     assert (info.harness, info.version, info.model, info.task) == ("lm-eval", "0.4.13", "toys/scripted", "toy_word")
     assert info.files == [str(path)]
-    assert [reported.metric for reported in info.reported] == ["lm-eval.perplexity", "lm-eval.acc"]
+    assert [reported.metric for reported in info.reported] == ["lm-eval.loglikelihood", "lm-eval.acc"]
 
 
-def test_several_logs_are_compared_one_by_one():
-    run = import_log(LM_EVAL, progress=False).run
+def test_several_logs_of_an_older_run_are_compared_one_by_one(tmp_path):
+    run = pooled_run(LM_EVAL, tmp_path / "run")
     assert len(run) == 6 + 4 + 3 + 3 + 2 + 3
     assert run.outcome.slices["log_name"]["toy_choice"].metrics["lm-eval.acc"].value == 0.5
     differing = [mean for mean in own_means(run) if not mean.is_equal]
     # exp(-(-0.25 - 1.5 - 3) / 3) = exp(1.58333) = 4.8712
     assert [(mean.log, mean.metric, round(mean.stated, 4)) for mean in differing] == [
-        ("toy_word", "lm-eval.perplexity", 4.8712)
+        ("toy_word", "lm-eval.loglikelihood", 4.8712)
     ]
     assert "exp(-mean)" in differing[0].explanation
     assert len(own_means(run)) == 9  # two each of toy_sum, toy_choice and toy_word, one of the others
@@ -107,7 +107,7 @@ def test_the_interval_of_grades_ends_at_their_bounds(tmp_path):
 
 
 def test_a_range_that_the_values_show_is_verified(tmp_path):
-    import_log(LM_EVAL, output=tmp_path / "run", progress=False)
+    import_log(log_of(LM_EVAL, "toy_word"), output=tmp_path / "run", progress=False)
     assert verify_run(tmp_path / "run", deep=True).faults == ()
 
 
@@ -123,23 +123,9 @@ def test_data_that_are_not_a_log(tmp_path):
         import_log(path, progress=False)
 
 
-def test_the_same_task_twice_is_refused(tmp_path):
-    first = log_of(LM_EVAL, "toy_sum")
-    for model in ("a", "b"):
-        (tmp_path / model).mkdir()
-        shutil.copy(first, tmp_path / model / first.name)
-    with pytest.raises(InputError) as caught:
-        import_log(tmp_path, progress=False)
-    (problem,) = caught.value.problems
-    assert "are both logs of 'toy_sum'" in problem.message
-    assert f"mmeval import {tmp_path / 'b' / first.name}" in problem.hint
-
-
-def test_logs_of_two_harnesses_are_refused(tmp_path):
-    for path in (log_of(LM_EVAL, "toy_sum"), log_of(LMMS_EVAL, "toy_pope")):
-        shutil.copy(path, tmp_path)
-    with pytest.raises(InputError, match="files of several formats are here: lm-eval, lmms-eval"):
-        import_log(tmp_path, progress=False)
+def test_several_logs_are_for_import_logs():
+    with pytest.raises(ConfigError, match=r"has 6 logs: samples_toy_captions.*`import_log` reads one"):
+        import_log(LM_EVAL, progress=False)
 
 
 def test_a_failed_answer_is_unscored_whatever_the_harness_gave(tmp_path):
@@ -162,7 +148,7 @@ def test_imports_are_ranked_by_a_score_of_the_harness(tmp_path):
 def test_samples_without_a_score_in_the_log_are_not_failures():
     counts = {"error": 1, "missing_input": 2}
     figure = {"stderr": None, "low": None, "high": None, "method": "", "reasons": [], "warnings": {}}
-    entry = Entry(value=0.5, n_scored=4, n_total=7, unscored=counts, **figure)
+    entry = Figure(value=0.5, n_scored=4, n_total=7, unscored=counts, **figure)
     mean = OwnMean(ReportedScore(metric="x.acc", value=0.9), entry)
     assert mean.explanation == "its results have 0.9; 1 failed sample is left out here"
     # 2 right of 4, and the failure counts as 0: 2 / 5
@@ -171,7 +157,7 @@ def test_samples_without_a_score_in_the_log_are_not_failures():
 
 
 def test_imports_are_compared_by_scores_that_apply_to_some_samples(tmp_path):
-    runs = [import_log(LM_EVAL, output=tmp_path / name, progress=False).run for name in ("a", "b")]
+    runs = [pooled_run(LM_EVAL, tmp_path / name) for name in ("a", "b")]
     by_name = {metric.name: metric for metric in compare_runs(runs).numbers}
     # Only toy_choice and toy_word, with 4 and 3 of the 21 samples, have `acc`.
     assert (by_name["lm-eval.acc"].samples, by_name["lm-eval.acc"].left_out) == (7, 0)
@@ -190,9 +176,9 @@ def test_a_score_that_one_run_lacks_is_counted(tmp_path):
 
 
 def test_a_score_that_applies_to_some_samples_is_one_remark(tmp_path):
-    run = import_log(LM_EVAL, output=tmp_path / "run", progress=False).run
-    remarks = [line for line in warnings(run) if "lm-eval.acc:" in line]
-    assert remarks == ["lm-eval.acc: the log has no such score for 14 of 21 samples"]
+    run = pooled_run(LM_EVAL, tmp_path / "run")
+    remarks = [line for line in [each.sentence for each in run_findings(run)] if "lm-eval.acc:" in line]
+    assert remarks == ["lm-eval.acc: 14 of 21 (66.7%): samples without such a score in the log"]
     assert "UNSCORED_SHARE" not in {finding.code for finding in run.lint_report().findings}
 
 

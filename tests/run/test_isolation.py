@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval import resume
+from multimodal_eval import evaluate, resume
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
 from multimodal_eval.run.steps import score
-from tests.run.local_runs import CRASHED_STATUS, CRASHING, PLUGIN, content, run, samples, statuses
+from tests.run.local_runs import CRASHED_STATUS, CRASHING, content, run, samples, statuses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("many_parts", "nothing_is_left_running")]
 
@@ -26,15 +21,15 @@ def test_a_crash_in_a_process_with_threads_changes_nothing(tmp_path):
     fuse = tmp_path / "fuse"
     options = {"native_killed_once": {"fuse": str(fuse)}}
     data = samples(64, s17="kill")
-    run(tmp_path / "whole", Inline(), ["native_killed_once"], data=data, options=options)
+    run(tmp_path / "whole", 1, ["native_killed_once"], data=data, options=options)
     fuse.touch()
-    run(tmp_path / "killed", Local(8), ["native_killed_once"], data=data, options=options)
+    run(tmp_path / "killed", 8, ["native_killed_once"], data=data, options=options)
     assert not fuse.exists()
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
 def test_a_crashing_sample_is_isolated_in_a_process_with_threads(tmp_path):
-    result = run(tmp_path / "run", Local(8), ["native_exits", "bleu"], data=samples(64, s17="please exit"))
+    result = run(tmp_path / "run", 8, ["native_exits", "bleu"], data=samples(64, s17="please exit"))
     assert statuses(result, "native_exits")["s17"] == CRASHED_STATUS
     assert result["native_exits"]["unscored"] == {"error": 1, "missing_input": 10}
     assert result["bleu"]["unscored"] == {"missing_input": 10}
@@ -42,7 +37,7 @@ def test_a_crashing_sample_is_isolated_in_a_process_with_threads(tmp_path):
 
 def test_crashing_samples_are_errors_and_the_others_are_scored(tmp_path, small_parts):
     bad = {"s0": "exit", "s1": "please exit", "s9": "the exit"}  # the first sample; two in one part; a whole part
-    result = run(tmp_path / "two", Local(2), ["exits", "cider"], data=samples(10, **bad))
+    result = run(tmp_path / "two", 2, ["exits", "cider"], data=samples(10, **bad))
     missing = ("missing_input", "no generated_answer")
     assert result.info.parts == [3, 3, 3, 1]
     assert statuses(result, "exits") == {
@@ -53,7 +48,7 @@ def test_crashing_samples_are_errors_and_the_others_are_scored(tmp_path, small_p
     assert result["exits"]["unscored"] == {"error": 3, "missing_input": 1}
     assert not (tmp_path / "two" / "scratch").exists()
     assert (tmp_path / "two" / "lint.json").exists()
-    run(tmp_path / "three", Local(3), ["exits", "cider"], data=samples(10, **bad))
+    run(tmp_path / "three", 3, ["exits", "cider"], data=samples(10, **bad))
     assert content(tmp_path / "three") == content(tmp_path / "two")
 
 
@@ -61,9 +56,9 @@ def test_a_process_killed_once_changes_nothing(tmp_path):
     fuse = tmp_path / "fuse"
     options = {"killed_once": {"fuse": str(fuse)}}
     data = samples(29, s17="kill")
-    run(tmp_path / "whole", Inline(), ["killed_once", "rarity"], data=data, options=options)
+    run(tmp_path / "whole", 1, ["killed_once", "rarity"], data=data, options=options)
     fuse.touch()
-    run(tmp_path / "killed", Local(2), ["killed_once", "rarity"], data=data, options=options)
+    run(tmp_path / "killed", 2, ["killed_once", "rarity"], data=data, options=options)
     assert not fuse.exists()
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
@@ -77,18 +72,17 @@ def test_a_process_killed_from_outside_changes_nothing(tmp_path):
             killed.append(multiprocessing.active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    plan, source = planned(overlaid(None, metrics=["slow_words"], plugins=[PLUGIN], options=options), samples(), None)
-    start(plan, source, tmp_path / "killed", executor=Local(2), progress=kill)
+    run(tmp_path / "killed", 2, ["slow_words"], options=options, progress=kill)
     assert killed
     assert not list(tmp_path.rglob("*.partial"))
-    run(tmp_path / "whole", Inline(), ["slow_words"], options=options)
+    run(tmp_path / "whole", 1, ["slow_words"], options=options)
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
 def test_a_crash_that_no_single_sample_causes_is_an_error(tmp_path, small_parts):
     data = samples(7, s0="kill", s1="kill")
     with pytest.raises(RunFolderError, match=r"part 0 cannot be scored.*no single sample of it causes the crash"):
-        run(tmp_path / "run", Local(2), ["killed_by_two"], data=data)
+        run(tmp_path / "run", 2, ["killed_by_two"], data=data)
 
 
 def test_too_many_crashing_samples_are_an_error_and_a_changed_plugin_is_refused(tmp_path, monkeypatch, small_parts):
@@ -99,9 +93,8 @@ def test_too_many_crashing_samples_are_an_error_and_a_changed_plugin_is_refused(
     data = samples(9, s3="kill", s4="kill", s5="kill")
     for name in ("killed", "killed_undeclared"):
         plugin.write_text(broken)
-        plan, source = planned(overlaid(None, metrics=[name], plugins=[str(plugin)]), data, None)
         with pytest.raises(RunFolderError, match=rf"part 1: over 1 samples .* with {name}\. .*fix it"):
-            start(plan, source, tmp_path / name, executor=Local(2))
+            evaluate(data, metrics=[name], plugins=[str(plugin)], output=tmp_path / name, workers=2)
         plugin.write_text(broken.replace("os.kill(", "print("))
         with pytest.raises(RunFolderError, match="Name the file as it was, or start a new run"):
             resume(tmp_path / name, plugins=[plugin])
@@ -114,7 +107,6 @@ def test_a_crash_while_fitting_is_an_error(tmp_path):
         "def corpus(samples):\n    os._exit(1)\n"
         "@metric('crashing', version='1', corpus=corpus)\ndef crashing(sample, corpus=None):\n    return 1.0\n"
     )
-    plan, source = planned(overlaid(None, metrics=["crashing"], plugins=[str(plugin)]), samples(29), None)
     with pytest.raises(RunFolderError, match="a process crashed while gathering the corpus statistics"):
-        start(plan, source, tmp_path / "run", executor=Local(2))
+        evaluate(samples(29), metrics=["crashing"], plugins=[str(plugin)], output=tmp_path / "run", workers=2)
     assert not (tmp_path / "run").exists()

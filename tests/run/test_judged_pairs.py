@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multimodal_eval import Run, Sample, evaluate, resume
+from multimodal_eval import Run, Sample, compare_by_judge, evaluate, resume
 from multimodal_eval.analysis.preferences import preference_of
 from multimodal_eval.core.errors import ConfigError, NothingScoredError
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.generate.protocol import Answer, EndpointError, Request
-from multimodal_eval.run.judged_pairs import compare_by_judge
 from tests.judges.server import Leanings, scripted_judge
 
 
@@ -59,6 +58,18 @@ def test_a_comparison_worked_out_by_hand(tmp_path):
     assert (preference.system, preference.baseline) == ("parrot", "owl")
     assert (preference.wins, preference.ties, preference.losses, preference.identical) == (2, 1, 1, 1)
     assert preference.p_value is None  # four pairs cannot show anything
+
+
+def test_the_input_is_known_by_its_answers(tmp_path):
+    """Two runs with the same answers have other times and paths in run.json."""
+    first, second = named(tmp_path, a=["x", "y"], b=["u", "v"])
+    same, other = named(tmp_path, c=["x", "y"], d=["x", "z"])
+    in_memory = run_of(["x", "y"])
+    digests = [
+        compare_by_judge(run, second, judge=scripted_judge()).info.input[0].sha256
+        for run in (first, same, in_memory, other)
+    ]
+    assert digests[0] == digests[1] == digests[2] != digests[3]
 
 
 def test_both_orders_cost_twice_as_much(tmp_path):
@@ -118,7 +129,7 @@ ANSWERS = [
 
 
 def test_planted_flips_and_places_are_recovered(tmp_path):
-    # In 20 % of the pairs the judge takes a place and not an answer, and in 3/4 of these the first: so the share of
+    # In 20% of the pairs the judge takes a place and not an answer, and in 3/4 of these the first: so the share of
     # flips is 0.2, and the first answer gets 0.8/2 + 0.2 * 3/4 = 0.55 of all verdicts.
     leanings = Leanings(flips=0.2, prefers_first=0.75, seed=1)
     run = compare_by_judge(*named(tmp_path, p=ANSWERS[0], o=ANSWERS[1]), judge=scripted_judge(leanings))

@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from multimodal_eval import evaluate
+from multimodal_eval import calibrate, evaluate, plan_labels
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.calibrate import calibrate
-from multimodal_eval.run.label_plan import plan_labels
 from tests.cli.command_line import mmeval
 from tests.judges.scripted import judged
 
@@ -93,7 +91,7 @@ def test_weights_of_a_foreign_draw_count_once(run, tmp_path):
     records = [{"id": f"s{number}", "label": 3, "human_weight": 0.1 + number / 100} for number in range(30)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     plan = plan_labels(run, human=path, labels=10, output=tmp_path / "out.jsonl")
-    assert "count once each" in plan.notes[-1]
+    assert "each counts once" in plan.notes[-1]
     assert [record["human_weight"] for record in lines(tmp_path / "out.jsonl")[:30]] == [1.0] * 30
 
 
@@ -105,7 +103,7 @@ def test_labels_in_a_column_and_a_wanted_width(run, tmp_path):
     assert plan.forecast.needed == plan.forecast.labels == 60 + plan.drawn
     assert plan.forecast.half_width <= plan.forecast.uniform < plan.forecast.alone
     assert plan.half_width > 0.27
-    assert plan.notes == ["the labels so far are taken to be of samples that were chosen at random"]
+    assert plan.notes == ["the earlier labels are assumed to be of randomly chosen samples"]
     # The column's labels, then new samples; the probability of a label is at least that of the pilot.
     records = lines(tmp_path / "out.jsonl")
     assert [record["label"] for record in records[:3]] == [1, 2, 3]
@@ -117,7 +115,7 @@ def test_labels_in_a_column_and_a_wanted_width(run, tmp_path):
     [
         ({}, "say how many"),
         ({"labels": 121}, "between 1 and 120"),
-        ({"width": 0.1}, "follows from labels so far"),
+        ({"width": 0.1}, "needs at least 20 labels"),
         ({"width": 0.001, "human": "rating"}, "cannot be reached"),
         ({"width": 2.0, "human": "rating"}, "no more are needed"),
         ({"labels": 5, "metric": "qualty"}, "qualty"),
@@ -140,7 +138,7 @@ def test_an_existing_file_is_never_replaced(run, tmp_path):
 def test_a_metric_without_a_judge_is_drawn_uniformly(tmp_path):
     exact = evaluate(samples(), metrics=["exact_match"])
     plan = plan_labels(exact, labels=12, output=tmp_path / "out.jsonl")
-    assert plan.notes == ["drawn uniformly: nothing tells on which samples the judge errs"]
+    assert plan.notes == ["drawn uniformly: nothing indicates on which samples the judge errs"]
     assert [record["human_weight"] for record in lines(tmp_path / "out.jsonl")] == pytest.approx([0.1] * 12)
 
 

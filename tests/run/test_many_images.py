@@ -18,8 +18,8 @@ from multimodal_eval import evaluate
 from multimodal_eval.evaluation import image_reader
 from multimodal_eval.evaluation.decoding.pool import DecodingPool
 from multimodal_eval.models.clip.encoder import OnnxClip
-from multimodal_eval.run import plan
 from multimodal_eval.run.steps.score import Score
+from tests.parts import set_part_size
 from tests.run.kill_and_resume import content
 
 TINY_CLIP = Path(__file__).parents[1] / "golden" / "clip" / "tiny-clip"
@@ -51,7 +51,7 @@ def data(tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch, tmp_path):
-    monkeypatch.setattr(plan, "PART_SIZE_WITH_MODEL", PART)
+    set_part_size(monkeypatch, with_model=PART)
     monkeypatch.setattr(image_reader, "MIN_IMAGES", 4)
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "home"))

@@ -13,7 +13,6 @@ from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
 from multimodal_eval.models.source import find_model
-from multimodal_eval.run.start import PACKAGES
 from tests.contract.examples import IMAGES, png
 
 ROWS = [{"id": s.id, "generated_answer": s.generated_answer, "references": s.reference_texts} for s in IMAGES]
@@ -91,5 +90,6 @@ def test_rescoring_drops_options_of_removed_metrics(tmp_path):
 
 def test_the_versions_of_relevant_packages_are_stored(tmp_path):
     run = evaluate(ROWS, metrics=["rouge_l"], output=tmp_path / "run")
-    assert set(PACKAGES) < set(json.loads((tmp_path / "run" / "run.json").read_text())["versions"])
+    packages = {"numpy", "pyarrow", "msgspec", "onnxruntime", "tokenizers", "pillow"}
+    assert packages < set(json.loads((tmp_path / "run" / "run.json").read_text())["versions"])
     assert run.info.versions["onnxruntime"]

@@ -13,11 +13,8 @@ import pytest
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import InputError, NothingScoredError
 from multimodal_eval.core.score import unscored
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
 from tests.cli.command_line import mmeval
-from tests.run.stopping_executor import StoppedError, StoppingExecutor
+from tests.run.stopping_executor import StoppedError, stopping
 
 ROWS = [
     {"id": "a", "answer": "a red dog", "references": ["a dog", "a red dog"], "split": "val"},
@@ -63,7 +60,7 @@ def test_a_missing_field_is_said_before_anything_is_computed(data, tmp_path):
     assert str(problem) == (
         "NOTHING_SCORED: bleu, rouge_l cannot score any sample: no sample has `generated_answer`. "
         "The columns are 'id', 'references', 'answer', 'split'.\n"
-        "If it is in 'answer', add: --map generated_answer=answer\n"
+        "If it is in 'answer' (or 'split'), add: --map generated_answer=answer\n"
         "To accept metrics without scores: --allow-empty"
     )
     assert set(stages) == {"reading"}
@@ -162,9 +159,8 @@ def test_a_classification_may_have_only_some_kinds_of_labels():
 
 
 def test_a_resumed_run_fails_too(never, tmp_path):
-    plan, source = planned(overlaid(None, metrics=["never"]), scored(), None)
     with pytest.raises(StoppedError):
-        start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        evaluate(scored(), metrics=["never"], output=tmp_path / "run", engine=stopping(0))
     for _ in range(2):  # unfinished, then finished
         with pytest.raises(NothingScoredError, match="never: no score"):
             resume(tmp_path / "run")
@@ -172,9 +168,8 @@ def test_a_resumed_run_fails_too(never, tmp_path):
 
 
 def test_a_resumed_run_may_be_allowed(never, tmp_path):
-    plan, source = planned(overlaid(None, metrics=["never"]), scored(), None)
     with pytest.raises(StoppedError):
-        start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        evaluate(scored(), metrics=["never"], output=tmp_path / "run", engine=stopping(0))
     assert resume(tmp_path / "run", allow_empty=True)["never"]["value"] is None
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.cli.show import show_run
+from multimodal_eval.cli.printing import print_result
+from multimodal_eval.display.run_findings import run_findings
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS, evaluate_sample
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.run_warnings import warnings
-from multimodal_eval.run import plan as planning
+from tests.parts import set_part_size
 
 REASON = "the result has no headline: one of composite_score, score, value, shape must be a key. Its parts are kept"
 
@@ -53,12 +53,12 @@ def test_every_part_has_an_aggregate_with_an_interval(shape):
     assert (scores[1]["shape:status"], scores[1]["shape:reason"]) == ("degenerate", REASON)
     assert (scores[1]["shape.words"], scores[1]["shape:details"]) == (2.0, '{"first":"a"}')
     assert scores[3]["shape.words"] is None
-    assert f"shape: no value: {REASON}" in warnings(run)
+    assert f"shape: no value: {REASON}" in [each.sentence for each in run_findings(run)]
 
 
 def test_parts_of_any_size_and_slices(shape, monkeypatch):
     whole = evaluate(rows(*ANSWERS), metrics=["shape"], by=["kind"])
-    monkeypatch.setattr(planning, "PART_SIZE", 2)
+    set_part_size(monkeypatch, 2)
     assert evaluate(rows(*ANSWERS), metrics=["shape"], by=["kind"], workers=2).results == whole.results
     slices = whole.results["slices"]["kind"]
     assert slices["a"]["metrics"]["shape"]["parts"]["letters"]["value"] == 10 / 3  # 1, 5, 4
@@ -68,7 +68,7 @@ def test_parts_of_any_size_and_slices(shape, monkeypatch):
 
 def test_the_table_lint_and_report_show_the_parts(shape, tmp_path, capsys):
     run = evaluate(rows(*ANSWERS), metrics=["shape"], by=["kind"], output=tmp_path / "run")
-    show_run(run)
+    print_result(run, "table")
     out = capsys.readouterr().out
     assert out.count(".words") >= 3  # all samples, and two slices
     by_code = {(finding["code"], finding["metric"]) for finding in run.lint()["findings"]}

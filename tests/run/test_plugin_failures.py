@@ -136,7 +136,7 @@ def test_the_exit_status_is_0_if_some_samples_are_scored(data, tmp_path):
     file, _ = plugin(tmp_path, DECORATOR)
     ended = called("score", str(data), "--plugin", str(file), "--metrics", "m", "-o", str(tmp_path / "run"))
     assert ended.returncode == 0
-    assert "m: 6 of 7 samples unscored (6 error); most often: JSONDecodeError: " in ended.stdout + ended.stderr
+    assert "m: 6 of 7 (85.7%): samples unscored (6 error); most often: JSONDecodeError: " in ended.stdout + ended.stderr
 
 
 def test_metrics_of_this_package_have_no_place():

@@ -33,11 +33,11 @@ def test_by_default_a_line_in_terminals_and_notebooks(stream, monkeypatch, at_on
     monkeypatch.setattr(sys, "stderr", stream())
     run = evaluate(RECORDS, metrics="exact_match")
     written = sys.stderr.getvalue()
-    assert "scoring exact_match: 3 of 3 (100 %)" in written
+    assert "scoring exact_match: 3 of 3 (100%)" in written
     assert written.endswith("\r\x1b[K")  # removed at the end
     assert "\n" not in written
     rescore(run, {"metrics": ["vqa_accuracy"]})
-    assert "scoring vqa_accuracy: 3 of 3 (100 %)" in sys.stderr.getvalue()
+    assert "scoring vqa_accuracy: 3 of 3 (100%)" in sys.stderr.getvalue()
 
 
 def test_nothing_by_default_in_a_file(capsys, at_once):
@@ -59,7 +59,7 @@ def test_a_program_without_standard_error(monkeypatch):
 def test_true_writes_whole_lines_to_a_file(capsys, at_once):
     evaluate(RECORDS, metrics="exact_match", progress=True)
     lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith("scoring exact_match: 3 of 3 (100 %)") for line in lines)
+    assert any(line.startswith("scoring exact_match: 3 of 3 (100%)") for line in lines)
 
 
 def test_a_callback_gets_every_step():

@@ -10,7 +10,6 @@ import pytest
 from multimodal_eval import evaluate, resume
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs import grants
-from multimodal_eval.data.runs.grants import refuse_requests
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.protocol import Answer, EndpointError
 from tests.hostile.foreign import received
@@ -60,10 +59,10 @@ REFUSED = r"copy is not signed as a run of yours, and it would send requests to 
 
 
 def test_nothing_is_asked_for_somebody_elses_run(foreign):
-    info = RunFolder(foreign).read_info()
-    unfinished = msgspec.structs.replace(info, generation=None)
+    folder = RunFolder(foreign)
+    folder.write_info(msgspec.structs.replace(folder.read_info(), generation=None, finished=None))
     with pytest.raises(RunFolderError, match=REFUSED):
-        refuse_requests(RunFolder(foreign), unfinished, unfinished.config)
+        resume(foreign, model=echo)
 
 
 def test_damaged_answers_of_somebody_elses_run_are_not_asked_again(foreign):

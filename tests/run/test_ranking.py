@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval import evaluate
+from multimodal_eval import evaluate, rank_by_judge
 from multimodal_eval.analysis.judge_ratings import RatedSystem, outcomes_of, rate
 from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run.judging.settings import models_of
-from multimodal_eval.run.ranking import PairChoice, rank_by_judge
+from multimodal_eval.run.ranking import PairChoice
 from tests.judges.ranked_systems import answers_in, fair_judge, quality, runs_of, strict_judge
 
 QUALITIES = {"owl": 2.0, "parrot": 1.0, "finch": 0.9}
@@ -167,10 +166,11 @@ def test_a_run_without_comparisons(tmp_path):
 
 def test_several_judges_need_a_name(tmp_path):
     data = [Sample("1", generated_answer="quality 1", metadata={"baseline": "quality 2"})]
-    model = models_of([strict_judge])
-    judges = {name: JudgeConfig(name=name, form="pairwise", models=model) for name in ("kind", "stern")}
-    run = evaluate(data, metrics=["kind", "stern"], judges=judges, output=tmp_path / "two", progress=False)
-    with pytest.raises(ConfigError, match="Name one with --metric: kind, stern"):
+    judges = {name: JudgeConfig(name=name, form="pairwise") for name in ("kind", "stern")}
+    run = evaluate(
+        data, metrics=["kind", "stern"], judges=judges, judge=strict_judge, output=tmp_path / "two", progress=False
+    )
+    with pytest.raises(ConfigError, match="Name one with --metrics: kind, stern"):
         rate([run])
     assert outcomes_of([run], "stern").names == ["two", "baseline"]  # names that the samples do not have
 
@@ -197,8 +197,15 @@ def test_a_ranked_list_is_all_its_pairs(tmp_path, named, first):
         )
         for number, (a, b, c) in enumerate(table)
     ]
-    judge = JudgeConfig(name="order", form="listwise", models=models_of([listwise_judge]))
-    run = evaluate(samples, metrics=["order"], judges={"order": judge}, output=tmp_path / "lists", progress=False)
+    judge = JudgeConfig(name="order", form="listwise")
+    run = evaluate(
+        samples,
+        metrics=["order"],
+        judges={"order": judge},
+        judge=listwise_judge,
+        output=tmp_path / "lists",
+        progress=False,
+    )
     outcomes = outcomes_of([run])
     # a against b: win, loss, tie, loss; a against c: win, loss, win, loss; b against c: win, win, win, loss.
     assert outcomes.names == [first, "b", "c"]
@@ -220,16 +227,25 @@ def test_a_ranked_list_is_all_its_pairs(tmp_path, named, first):
 )
 def test_bad_names_of_systems(tmp_path, metadata, message):
     data = [Sample("1", generated_answer="quality 1", metadata={"baseline": "quality 2", **metadata})]
-    judge = JudgeConfig(name="kind", form="pairwise", models=models_of([strict_judge]))
-    run = evaluate(data, metrics=["kind"], judges={"kind": judge}, output=tmp_path / "bad", progress=False)
+    judge = JudgeConfig(name="kind", form="pairwise")
+    run = evaluate(
+        data, metrics=["kind"], judges={"kind": judge}, judge=strict_judge, output=tmp_path / "bad", progress=False
+    )
     with pytest.raises(InputError, match=message):
         rate([run])
 
 
 def test_a_scale_is_not_a_share_of_wins(tmp_path):
-    judge = JudgeConfig(name="grade", form="scale", models=models_of([lambda request: '{"score": 3}']))
+    judge = JudgeConfig(name="grade", form="scale")
     data = [Sample("1", generated_answer="x", metadata={"baseline": "y"})]
-    run = evaluate(data, metrics=["grade"], judges={"grade": judge}, output=tmp_path / "grades", progress=False)
+    run = evaluate(
+        data,
+        metrics=["grade"],
+        judges={"grade": judge},
+        judge=lambda request: '{"score": 3}',
+        output=tmp_path / "grades",
+        progress=False,
+    )
     with pytest.raises(ConfigError, match="not the share of wins"):
         rate([run], metric="grade")
 

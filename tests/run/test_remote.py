@@ -18,9 +18,9 @@ from multimodal_eval.analysis.composite import sensitivity
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.storage import storage_at
-from multimodal_eval.run import plan as planning
 from multimodal_eval.run.meta import Request, meta_evaluate
-from tests.run.stopping_executor import StoppedError, StoppingExecutor
+from tests.parts import set_part_size
+from tests.run.stopping_executor import StoppedError, stopping
 
 PLUGIN = str(Path(__file__).with_name("plugin.py"))
 METRICS = ["cider", "rarity", "corpus_precision"]
@@ -42,7 +42,7 @@ def records(answer="a dog runs fast"):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 13)  # 4 parts
+    set_part_size(monkeypatch, 13)  # 4 parts
     path = tmp_path / "data.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in records()))
     return path
@@ -83,13 +83,10 @@ def test_a_refused_input_leaves_no_files(base):
 
 
 @pytest.mark.parametrize("burning", range(9))  # 4 parts to fit, 1 bucket to merge, 4 parts to score
-def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, monkeypatch, burning):
+def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(data, base, burning):
     evaluate(data, **SETTINGS, output=f"{base}/whole")
-    fuse = StoppingExecutor(burning)
-    with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: fuse)
-        with pytest.raises(StoppedError):
-            evaluate(data, **SETTINGS, output=f"{base}/broken")
+    with pytest.raises(StoppedError):
+        evaluate(data, **SETTINGS, output=f"{base}/broken", engine=stopping(burning))
     storage = storage_at(f"{base}/broken")
     assert len(storage.names("scores")) == max(0, burning - 5)
     storage.write("scratch/state", lambda path: path.write_bytes(b"of the stopped run"))
@@ -149,9 +146,8 @@ def mmeval(*arguments):
 
 
 def test_the_command_line_accepts_urls(data, tmp_path, base):
-    scored = json.loads(mmeval("score", data, "--metrics", "cider", "-o", f"{base}/a", "--format", "json", "--jsonl"))
+    scored = json.loads(mmeval("score", data, "--metrics", "cider", "-o", f"{base}/a", "--format", "json"))
     assert scored["run"] == f"{base}/a"
-    assert storage_at(base).exists("a/scores.jsonl")
     assert json.loads(mmeval("score", "--resume", f"{base}/a", "--format", "json")) == scored
     assert f"run folder: {base}/a" in mmeval("score", "--resume", f"{base}/a")
     assert json.loads(mmeval("lint", f"{base}/a", "--format", "json"))["n"] == 50

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from multimodal_eval import evaluate, load_run, rescore, resume
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
-from multimodal_eval.data.runs.damage import UncheckedRunWarning, faults
-from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import plan as planning
+from multimodal_eval.data.runs.run import UncheckedRunWarning
+from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from tests.edited_runs import without_checksums, write_json
-from tests.run.stopping_executor import StoppedError, StoppingExecutor
+from tests.parts import set_part_size
+from tests.run.stopping_executor import StoppedError, stopping
 
 COUNT = 30
 SETTINGS: dict[str, Any] = {"metrics": ["cider", "rouge_l"], "progress": False}
@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {"metrics": ["cider", "rouge_l"], "progress": False}
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch) -> Path:
-    monkeypatch.setattr(planning, "PART_SIZE", 10)
+    set_part_size(monkeypatch, 10)
     rows = [
         {"id": str(n), "references": [f"a dog number {n}", "two cats"], "generated_answer": f"a dog {n}"}
         for n in range(COUNT)
@@ -87,7 +87,7 @@ def test_a_damaged_file_is_recomputed_and_no_other(run, name):
 @pytest.mark.parametrize("part", [0, 2])
 def test_parts_of_another_version_keep_their_size(run, monkeypatch, size, part):
     before = content(run)
-    monkeypatch.setattr(planning, "PART_SIZE", size)
+    set_part_size(monkeypatch, size)
     flip(run / "samples" / f"part-0000{part}.parquet")
     resume(run, progress=False)
     assert content(run) == before
@@ -193,26 +193,21 @@ def test_rescoring_refuses_damaged_samples(run, tmp_path):
 
 
 @pytest.mark.parametrize("burning", [5, 6])
-def test_a_part_damaged_after_an_interruption_is_scored_again(data, tmp_path, monkeypatch, burning):
+def test_a_part_damaged_after_an_interruption_is_scored_again(data, tmp_path, burning):
     evaluate(data, output=tmp_path / "whole", **SETTINGS)
-    fuse = StoppingExecutor(burning)  # after 3 parts are fitted, 1 bucket is merged, and some parts are scored
-    with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: fuse)
-        with pytest.raises(StoppedError):
-            evaluate(data, output=tmp_path / "broken", **SETTINGS)
+    with pytest.raises(StoppedError):  # after 3 parts are fitted, 1 bucket is merged, and some parts are scored
+        evaluate(data, output=tmp_path / "broken", engine=stopping(burning), **SETTINGS)
     flip(tmp_path / "broken" / "scores" / "part-00000.parquet")
     assert [fault.name for fault in faults(RunFolder(tmp_path / "broken"))] == ["scores/part-00000.parquet"]
     resume(tmp_path / "broken", progress=False)
     assert content(tmp_path / "broken") == content(tmp_path / "whole")
 
 
-def test_a_part_without_a_checksum_is_scored_again(data, tmp_path, monkeypatch):
+def test_a_part_without_a_checksum_is_scored_again(data, tmp_path):
     """A failure of the machine may lose the small files with the checksums."""
     evaluate(data, output=tmp_path / "whole", **SETTINGS)
-    with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: StoppingExecutor(6))
-        with pytest.raises(StoppedError):
-            evaluate(data, output=tmp_path / "broken", **SETTINGS)
+    with pytest.raises(StoppedError):
+        evaluate(data, output=tmp_path / "broken", engine=stopping(6), **SETTINGS)
     shutil.rmtree(tmp_path / "broken" / "checksums")
     resume(tmp_path / "broken", progress=False)
     assert content(tmp_path / "broken") == content(tmp_path / "whole")
@@ -249,10 +244,8 @@ def test_resuming_keeps_the_paths_as_they_were_given(data, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     whole = evaluate("data.jsonl", output="whole", **SETTINGS)
     assert whole.info.input[0].path == "data.jsonl"
-    with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: StoppingExecutor(1))
-        with pytest.raises(StoppedError):
-            evaluate("data.jsonl", output="broken", **SETTINGS)
+    with pytest.raises(StoppedError):
+        evaluate("data.jsonl", output="broken", engine=stopping(1), **SETTINGS)
     (tmp_path / "elsewhere").mkdir()
     os.chdir(tmp_path / "elsewhere")
     again = resume(tmp_path / "broken", progress=False)

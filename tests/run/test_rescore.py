@@ -10,8 +10,8 @@ from PIL import Image
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import ConfigError, RunFolderError
-from multimodal_eval.run import plan as planning
 from tests.edited_runs import write_json
+from tests.parts import set_part_size
 from tests.run.caption_samples import samples
 from tests.run.stopping_executor import StoppedError
 
@@ -93,7 +93,7 @@ gone.unavailable = lambda: os.environ.get("GONE")
 @pytest.fixture
 def interrupted_rescore(tmp_path, monkeypatch):
     """An interrupted rescore: the scores of `gone` are reused, those of `edited` are new."""
-    monkeypatch.setattr(planning, "PART_SIZE", 7)
+    set_part_size(monkeypatch, 7)
     plugin = tmp_path / "plugin.py"
     plugin.write_text(EDITED)
     first = evaluate(samples(), metrics=["gone"], plugins=[str(plugin)], output=tmp_path / "first")

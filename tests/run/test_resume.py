@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -12,18 +11,13 @@ import pytest
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run import plan as planning
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
-from multimodal_eval.run.steps.fit import Fit
 from tests.edited_runs import accept_changes, rewrite_json, write_json
+from tests.parts import set_part_size
 from tests.registry_state import restored_registries
 from tests.run.caption_samples import METRICS, PLUGIN, samples
-from tests.run.stopping_executor import StoppedError, StoppingExecutor
+from tests.run.stopping_executor import StoppedError, stopping
 
-ROUND = {"metrics": METRICS, "plugins": [PLUGIN], "workers": 1}  # other numbers of workers: test_local.py
+ROUND = {"metrics": METRICS, "plugins": [PLUGIN]}  # other numbers of workers: test_local.py
 
 
 @pytest.fixture(scope="module")
@@ -33,36 +27,19 @@ def whole(tmp_path_factory):
     rows = [{"id": s.id, "references": s.references, "prediction": s.generated_answer} for s in samples()]
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.MonkeyPatch.context() as patch, restored_registries():
-        patch.setattr(planning, "PART_SIZE", 13)
-        evaluate(folder / "data.jsonl", output=folder / "run", **ROUND)
+        set_part_size(patch, 13)
+        evaluate(folder / "data.jsonl", output=folder / "run", workers=1, **ROUND)
     return folder
 
 
 UNREAD: dict[str, Any] = {"state": "reading", "finished": None, "parts": [], "signatures": {}}
 
 
-def undisturbed(make):
-    """The work of a step by an engine that does not stop."""
-
-    def made(step, left):
-        engine, step.run.engine = step.run.engine, Inline()
-        make(step, left)
-        step.run.engine = engine
-
-    return made
-
-
-@pytest.mark.parametrize("stage", ["fitting", "scoring"])
-@pytest.mark.parametrize("steps", range(5))
-def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch, whole, stage, steps):
-    monkeypatch.setattr(planning, "PART_SIZE", 13)
-    with monkeypatch.context() as patched:
-        patched.setattr("multimodal_eval.run.engine.local.Local", lambda workers: StoppingExecutor(steps))
-        if stage == "scoring":
-            patched.setattr(Fit, "make", undisturbed(Fit.make))
-        is_done = stage == "scoring" and steps == 4
-        with nullcontext() if is_done else pytest.raises(StoppedError):
-            evaluate(whole / "data.jsonl", output=tmp_path / "broken", **ROUND)
+@pytest.mark.parametrize("items", range(9))
+def test_a_run_stopped_anywhere_resumes_to_the_same_bytes(tmp_path, monkeypatch, whole, items):
+    set_part_size(monkeypatch, 13)
+    with pytest.raises(StoppedError):
+        evaluate(whole / "data.jsonl", output=tmp_path / "broken", engine=stopping(items), **ROUND)
     resumed = resume(tmp_path / "broken", plugins=[PLUGIN], workers=1)
     assert (tmp_path / "broken" / "results.json").read_bytes() == (whole / "run" / "results.json").read_bytes()
     for kind in ("samples", "scores"):
@@ -124,16 +101,15 @@ def test_tuple_options_are_equal_to_the_lists_in_json(tmp_path):
     def listed(sample, words=("a", "b")):
         return float(len(words))
 
-    plan, source = planned(overlaid(None, metrics=["listed"]), samples(), None)
     with pytest.raises(StoppedError):
-        start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        evaluate(samples(), metrics=["listed"], output=tmp_path / "run", engine=stopping(0))
     assert resume(tmp_path / "run")["listed"]["value"] == 2.0
     again = rescore(tmp_path / "run", {"metrics": ["listed"]}, output=tmp_path / "again")
     assert again.info.signatures == load_run(tmp_path / "run").info.signatures
 
 
 def test_exchanged_parts_of_scores_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 2)
+    set_part_size(monkeypatch, 2)
     rows = [Sample(id=str(n), generated_answer="a", expected_answer="ab"[n % 2]) for n in range(4)]
     evaluate(rows, metrics=["exact_match"], output=tmp_path / "run")
     folder = RunFolder(tmp_path / "run")

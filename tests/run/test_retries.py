@@ -16,7 +16,7 @@ from multimodal_eval.core.retries import MAX_FAILURES_IN_A_ROW, TRIES, GaveUpErr
 from multimodal_eval.core.score import Score, mean_estimate
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample
 from multimodal_eval.evaluation.tasks_config import TASKS
-from multimodal_eval.run import plan as planning
+from tests.parts import set_part_size
 
 COUNT = 1_000
 
@@ -84,7 +84,7 @@ def test_a_sample_without_an_answer_stays_open_and_resume_requests_only_this_sam
 
 
 def test_other_parts_are_committed(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "PART_SIZE", 10)
+    set_part_size(monkeypatch, 10)
     endpoint = Endpoint({"15": TRIES, "16": TRIES})
     asking(endpoint)
     with pytest.raises(OpenSamplesError, match="so far: 2 "):

@@ -10,8 +10,8 @@ import pytest
 import multimodal_eval
 from multimodal_eval import Sample, evaluate, load_run, metric
 from multimodal_eval.core.errors import ConfigError, RunFolderError
-from multimodal_eval.run import plan as planning
 from tests.edited_runs import stored_json
+from tests.parts import set_part_size
 from tests.run.caption_samples import METRICS, PLUGIN, samples
 
 
@@ -44,7 +44,7 @@ def test_the_checksum_of_a_file_is_stored(tmp_path):
 @pytest.mark.parametrize("size", [1, 7, 49, 50, 1000])
 def test_parts_of_any_size_give_the_same_results(monkeypatch, size):
     whole = evaluate(samples(), metrics=METRICS, plugins=[PLUGIN], by=["system"])
-    monkeypatch.setattr(planning, "PART_SIZE", size)
+    set_part_size(monkeypatch, size)
     parts = evaluate(samples(), metrics=METRICS, plugins=[PLUGIN], by=["system"])
     assert len(parts.info.parts) == -(-50 // size)
     assert parts.results == whole.results
@@ -161,7 +161,7 @@ def test_a_state_of_plain_values_is_the_same_for_every_worker(tmp_path, monkeypa
     """A state is stored as plain values, so a Counter is a `dict` after a resume; it is also a `dict` before."""
     from collections import Counter
 
-    monkeypatch.setattr(planning, "PART_SIZE", 7)
+    set_part_size(monkeypatch, 7)
     seen = set()
 
     def count(corpus):

@@ -8,8 +8,8 @@ from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.scores import joined
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.runner import RunContext
+from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps.score import CRASHED, Score
 
 SAMPLES = [Sample(id=str(number), generated_answer="x" * number) for number in range(1, 6)]
@@ -22,8 +22,7 @@ def step(tmp_path):
         return float(len(sample.generated_answer))
 
     evaluate(SAMPLES, metrics=["length"], output=tmp_path / "run")
-    plan, _ = planned(overlaid(None, metrics=["length"]), SAMPLES, None)
-    return Score(RunContext(plan, RunFolder(tmp_path / "run")))
+    return Score(RunContext(make_plan(overlaid(None, metrics=["length"])), RunFolder(tmp_path / "run")))
 
 
 @pytest.mark.parametrize("crashing", [[0], [4], [0, 3], [0, 1, 2, 3, 4]])

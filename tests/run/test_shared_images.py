@@ -12,16 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate
-from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.evaluation.metrics.cider import cider
-from multimodal_eval.run import plan as planning
-from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
 from multimodal_eval.run.steps import fit as parts
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from tests.parts import set_part_size
 from tests.run.comparison import state_bytes
+from tests.run.stopping_executor import Given
 
 CAPTION = st.lists(st.sampled_from("a b c d e f".split()), min_size=1, max_size=5).map(" ".join)
 ROW = st.tuples(st.sampled_from([None, "x", "y", "z", "x.png", "ü", ""]), CAPTION, st.lists(CAPTION, max_size=3))
@@ -30,7 +27,7 @@ ROW = st.tuples(st.sampled_from([None, "x", "y", "z", "x.png", "ü", ""]), CAPTI
 @pytest.fixture
 def part_size(monkeypatch):
     def set_size(size, per_bucket=4):
-        monkeypatch.setattr(planning, "PART_SIZE", size)
+        set_part_size(monkeypatch, size)
         monkeypatch.setattr(parts, "PARTS_PER_BUCKET", per_bucket)
 
     return set_size
@@ -186,20 +183,22 @@ def test_a_table_can_be_counted_by_image_in_python():
 
 
 def test_without_images_nothing_is_looked_for(part_size):
-    class Recording(Inline):
+    class Recording:
+        workers = 1
+
         def __init__(self):
             self.works = []
 
         def map(self, step, phase):
             if phase.items:
                 self.works.append(f"{type(step).__name__}.{phase.work}")
-            return super().map(step, phase)
+            return map(getattr(step, phase.work), phase.items)
 
     def works(samples):
-        executor = Recording()
-        plan, source = planned(RunConfig(metrics=["cider"], skip_lint=True), samples, None)
-        start(plan, source, f"memory://{uuid4().hex}", executor)
-        return executor.works
+        recording = Recording()
+        engine, output = Given(given=recording), f"memory://{uuid4().hex}"
+        evaluate(samples, metrics=["cider"], skip_lint=True, output=output, engine=engine)
+        return recording.works
 
     part_size(2, 1)
     rows = [(None, f"w{number}", [f"w{number} v"]) for number in range(6)]

@@ -11,7 +11,7 @@ from multimodal_eval.core.corpus import Corpus
 from multimodal_eval.core.errors import DamagedFileError, RunFolderError
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.score import Score
-from multimodal_eval.run import plan as planning
+from tests.parts import set_part_size
 
 ROWS = [{"id": str(number), "question": str(number), "references": ["a b"]} for number in range(6)]
 WORDS = {"first": "a b c", "second": "a"}
@@ -42,7 +42,7 @@ class Share(Metric):
 @pytest.fixture
 def answered(tmp_path, monkeypatch):
     """Runs a model that says other words the second time it is asked, and loses the answers of the first part."""
-    monkeypatch.setattr(planning, "PART_SIZE", 2)
+    set_part_size(monkeypatch, 2)
     register(Share())
     said = ["first"]
 

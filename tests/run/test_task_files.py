@@ -8,12 +8,11 @@ import json
 import pytest
 import yaml
 
-from multimodal_eval import evaluate
+from multimodal_eval import evaluate, generate
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.run.config import is_task_file
-from multimodal_eval.run.generated import generate
 from multimodal_eval.run.task_files import open_task
 from tests.captured_call import captured_call
 

@@ -53,7 +53,7 @@ def test_the_whole_population_gives_a_point():
 
 
 def test_a_candidate_is_refused_above_two_over_alpha():
-    # 2 / 0.05 = 40, and 5 % of alpha stay unused: 40 / 0.95.
+    # 2 / 0.05 = 40, and 5% of alpha stay unused: 40 / 0.95.
     assert refusal_at() == pytest.approx(log(40 / 0.95))
 
 
@@ -149,7 +149,7 @@ def missed_runs(population: np.ndarray, widths: tuple[float, ...], runs: int) ->
 @pytest.mark.parametrize("name", list(populations(10)))
 @pytest.mark.parametrize("widths", [(0.05,), (0.25, 0.1, 0.02)])
 def test_few_runs_ever_miss_the_mean(name, widths):
-    # 5 % of 400 are 20, with a standard deviation of 4.4 between simulations.
+    # 5% of 400 are 20, with a standard deviation of 4.4 between simulations.
     assert missed_runs(populations(200)[name], widths, 400) <= 30
 
 

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.estimates import function_of_sums
-from multimodal_eval.stats.intervals import interval, interval_of_equal_values, standard_error, t_interval
+from multimodal_eval.stats.intervals import (
+    cluster_error,
+    interval,
+    interval_of_equal_values,
+    standard_error,
+    t_interval,
+)
 
 # Miller 2024; statsmodels' OLS on a constant with cov_type="cluster" gives the same (checked below).
 SCORES = np.array([1, 1, 0, 0, 1, 0, 1, 1, 1, 0], dtype=float)
@@ -41,10 +47,41 @@ def test_the_interval_equals_scipys_t_interval():
 
 
 def test_clusters_set_the_degrees_of_freedom():
-    interval = t_interval(mean_estimate(Rows(SCORES)), CLUSTERS)
-    # t(.975, 3 df) = 3.18244630528; half width = 3.1824463 * .1346601 = .4285485
-    assert interval.high == pytest.approx(0.6 + 0.4285485, abs=1e-6)
-    assert interval.method == "95% t interval, 4 clusters"
+    clusters = np.repeat([0, 1, 2, 3, 4], 2)  # of equal size: the standard error of Miller, 4 degrees of freedom
+    interval, error = t_interval(mean_estimate(Rows(SCORES)), clusters), standard_error(SCORES - 0.6, clusters)
+    assert interval.high == pytest.approx(0.6 + 2.7764451 * error, abs=1e-6)  # t(.975, 4 df)
+    assert interval.method == "95% t interval, 5 clusters"
+
+
+def test_the_variance_over_uneven_clusters_is_cr2_with_the_freedom_of_bell_and_mccaffrey():
+    # By matrices: residuals e = M y with M = I - 11'/n, adjusted by A_c = (I - H_cc)^(-1/2) within each cluster, and
+    # G = (a_c' M L), a_c = A_c 1 on the rows of c, L L' the covariance with the correlation rho within clusters.
+    random = np.random.default_rng(8)
+    codes = np.repeat([0, 1, 2, 3, 4, 5], [1, 2, 9, 4, 1, 3])
+    values = random.normal(size=6)[codes] + random.normal(size=20)
+    n, same = 20, codes[:, None] == codes
+    residuals = values - values.mean()
+    project = np.eye(n) - 1 / n
+    rows = []
+    for code in range(6):
+        members = codes == code
+        block = np.eye(members.sum()) - 1 / n
+        power = np.linalg.eigh(block)
+        adjusted = power.eigenvectors @ np.diag(power.eigenvalues**-0.5) @ power.eigenvectors.T
+        row = np.zeros(n)
+        row[members] = adjusted @ np.ones(members.sum())
+        rows.append(row)
+    result = cluster_error(residuals, codes)
+    assert result.stderr == pytest.approx(np.sqrt(sum((row @ residuals) ** 2 for row in rows)) / n)
+    sizes, means = np.bincount(codes), np.bincount(codes, weights=values) / np.bincount(codes)
+    between = (sizes * (means - values.mean()) ** 2).sum() / 5
+    within = ((values - means[codes]) ** 2).sum() / 14
+    shared = (between - within) / ((20 - (sizes**2).sum() / 20) / 5)
+    rho = shared / (shared + within)
+    covariance = (1 - rho) * np.eye(n) + rho * same
+    middle = np.stack(rows) @ project @ covariance @ project @ np.stack(rows).T
+    assert result.freedom == pytest.approx(np.trace(middle) ** 2 / (middle**2).sum())
+    assert 1 < result.freedom < 5
 
 
 def test_one_sample_or_one_cluster_has_no_interval():
@@ -170,7 +207,7 @@ def test_other_values_keep_the_t_interval():
 
 
 def test_simulated_coverage():
-    """95 % of the intervals cover the truth; bench/inference.py runs the full simulation."""
+    """95% of the intervals cover the truth; bench/inference.py runs the full simulation."""
     chooser = np.random.default_rng(93)
     inside = clustered_inside = 0
     for _ in range(600):
@@ -232,15 +269,15 @@ def test_equal_values_at_a_bound_have_wilsons_interval(value):
     assert (equal.low, equal.high) == pytest.approx((share.low, share.high))
 
 
-def test_equal_values_without_bounds_keep_the_t_interval():
+def test_equal_values_without_bounds_have_no_interval():
     values = np.full(6, 0.5)
-    assert interval(mean_estimate(Rows(values)), values=values).method.startswith("95% t interval")
+    assert interval(mean_estimate(Rows(values)), values=values).method == "no interval: 6 samples that do not vary"
 
 
 @pytest.mark.parametrize("shares", [(0.0, 0.95, 0.05), (0.01, 0.97, 0.02), (0.02, 0.9, 0.08)])  # of losses, ties, wins
 @pytest.mark.parametrize("count", [6, 20])
 def test_win_rates_with_few_decided_pairs_have_coverage(shares, count):
-    # Without a width for equal values, the intervals of these win rates hold in 20 to 80 % of all cases.
+    # Without a width for equal values, the intervals of these win rates hold in 20 to 80% of all cases.
     random = np.random.default_rng(count)
     draws = random.choice([0.0, 0.5, 1.0], size=(1000, count), p=shares)
     mean = shares[1] / 2 + shares[2]

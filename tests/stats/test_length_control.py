@@ -73,7 +73,7 @@ def test_influence_values_are_the_effect_of_leaving_a_pair_out():
 
 @pytest.mark.parametrize("bias", [0.0, 1.0])
 def test_a_planted_effect_is_recovered_within_the_interval(bias):
-    """95 % intervals contain the planted effect and the planted rate in 90-98 % of 300 simulations."""
+    """95% intervals contain the planted effect and the planted rate in 90-98% of 300 simulations."""
     random = np.random.default_rng(7)
     effects = rates = 0
     truth = 1 / (1 + np.exp(-0.4))

@@ -175,3 +175,23 @@ def test_a_constant_added_to_the_judge_changes_nothing(rows, constant):
     before, after = ppi_mean(judge, human, power=0.7), ppi_mean(judge + constant, human, power=0.7)
     assert after.interval.value == pytest.approx(before.interval.value, abs=1e-9)
     assert after.interval.stderr == pytest.approx(before.interval.stderr, abs=1e-9)
+
+
+def test_the_correction_for_a_finite_population():
+    judge, human = np.array([1.0, 0, 1, 0, 1, 0, 1, 1]), np.array([1.0, 0, 0, 1, np.nan, np.nan, np.nan, np.nan])
+    # Without a judge: half of the samples are labelled, so the variance s^2/n is halved. s^2 = 1/3, n = 4.
+    whole = ppi_mean(judge * 3.5, human * 3.5, power=0, finite=True).interval
+    assert whole.stderr == pytest.approx(3.5 * sqrt((1 / 3) / 4 / 2))
+    alone = ppi_mean(judge[:4] * 3.5, human[:4] * 3.5, finite=True).interval
+    assert (alone.low, alone.value, alone.high) == (1.75, 1.75, 1.75)
+    assert alone.method == "exact: all 4 samples have a label"
+    random, hits = np.random.default_rng(5), 0
+    for _ in range(300):
+        truth = (random.random(300) < 0.6).astype(float)
+        verdicts = np.where(random.random(300) < 0.8, truth, 1 - truth)
+        labels = np.where(random.permutation(300) < 150, truth, np.nan)
+        interval = ppi_mean(verdicts, labels, finite=True).interval
+        hits += interval.low <= truth.mean() <= interval.high
+    assert 0.91 <= hits / 300 <= 0.98  # 99.6 % without the correction
+    with pytest.raises(ValueError, match="simple random sample"):
+        ppi_mean(judge, human, probability=np.full(8, 0.5), finite=True)

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval._native import best_assignment
-from multimodal_eval.evaluation.metrics.anls_star import anls_star
+from multimodal_eval.evaluation.metrics.anls import anls_star
 from multimodal_eval.text.anls_star import AnyOf, anls_star_similarity
 
 pytestmark = pytest.mark.property
@@ -68,6 +68,10 @@ def test_answers_are_read_as_json_and_otherwise_counted():
     assert anls_star('Here it is:\n```json\n{"total": "12,50", "date": "1 May"}\n```\n', [gold]) == 1
     assert anls_star("plain text", ["plain  TEXT"]) == 1
     assert anls_star("plain text", [gold]) == 0
+    # As anls-star 1.0.1 gives for a text and a list: alternatives if all of them are texts.
+    assert anls_star("world", ['["world"]']) == 1
+    assert anls_star("world", ['["worl", "x"]']) == 0.8
+    assert [anls_star("world", [gold]) for gold in ("[]", '["a", 1]', '[["world"]]', '["hello", ["a"]]')] == [0] * 4
     samples = [
         Sample(id="1", generated_answer="no JSON", references=[gold]),
         Sample(id="2", generated_answer='{"total": "12,50"}', references=[gold]),

@@ -51,7 +51,7 @@ def test_stored_bytes_do_not_depend_on_the_order(sets):
 
 
 def has_weights(sets):
-    return DocumentFrequencies.of(sets, "whitespace")._has_weights
+    return DocumentFrequencies.of(sets, "whitespace").has_weights
 
 
 @given(reference_sets.filter(has_weights), st.lists(words.map(" ".join), min_size=1))
@@ -95,7 +95,7 @@ def test_merged_buckets_equal_the_condensed_whole(shards, buckets):
     whole = DocumentFrequencies.of([texts for shard in shards for texts in shard], "whitespace")
     pieces = [DocumentFrequencies.of(shard, "whitespace").pack(buckets) for shard in shards]
     merged = [DocumentFrequencies.merged(bucket) for bucket in zip(*pieces, strict=True)]
-    if whole._has_weights:
+    if whole.has_weights:
         united = DocumentFrequencies.united(merged)
         assert united == whole.condensed()
         assert (united.settings, united.images) == (whole.settings, whole.images)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -25,9 +26,6 @@ FORMS = {
 
 class Morphology:
     """A fake of the word forms."""
-
-    def __init__(self, folder):
-        assert folder.name.startswith("opencorpora-ru")
 
     def normal_forms(self, word):
         return FORMS.get(word, [word])
@@ -63,16 +61,12 @@ def fetched(tmp_path, monkeypatch):
     """The folder of fetched resources, with small fakes of Russian data, which hide the installed packages."""
     rows = [(synset, lemma, "~ru~") for synset, lemmas in SYNSETS.items() for lemma in lemmas]
     database = write(tmp_path / "wikiwordnet.db", WIKTIONARY, "synsets VALUES (?, ?, ?)", rows)
-    files = {"opencorpora-ru": File("", "words.dawg", sha256(b"").hexdigest(), 0)}
-    digest = sha256(database.read_bytes()).hexdigest()
-    files["wiktionary-ru"] = File("", database.name, digest, database.stat().st_size)
-    for name, file in files.items():
-        resource = replace(get_resource(name), files=(file,), installed="")
-        monkeypatch.setitem(CATALOGUE, name, resource)
-        folder_of(resource).mkdir(parents=True)
-    (folder_of(get_resource("opencorpora-ru")) / "words.dawg").touch()
-    database.rename(folder_of(get_resource("wiktionary-ru")) / database.name)
-    monkeypatch.setattr(russian, "RussianMorphology", Morphology)
+    file = File("", database.name, sha256(database.read_bytes()).hexdigest(), database.stat().st_size)
+    resource = replace(get_resource("wiktionary-ru"), files=(file,), installed="")
+    monkeypatch.setitem(CATALOGUE, "wiktionary-ru", resource)
+    folder_of(resource).mkdir(parents=True)
+    database.rename(folder_of(resource) / database.name)
+    monkeypatch.setattr(russian, "open_morphology", Morphology)
     monkeypatch.setattr(synonyms, "_opened", {})
     return home() / "resources"
 
@@ -139,11 +133,15 @@ def test_numbers_worked_out_by_hand(fetched):
     assert synsets == [(0, 2), (1,), (4, 5), (4,), (6,), ()]
 
 
-@pytest.mark.parametrize("name", ["opencorpora-ru", "wiktionary-ru"])
-def test_missing_data_is_reported_with_the_command_that_fetches_it(fetched, name):
-    for file in folder_of(get_resource(name)).iterdir():
+def test_what_is_missing_is_reported_with_the_command_that_installs_it(fetched, monkeypatch):
+    advice = r"Get what Russian needs with: pip install 'multimodal-eval\[ru\]'$"
+    with monkeypatch.context() as patch:
+        patch.setattr(russian, "package_version", lambda name: importlib.metadata.version(f"{name}-missing"))
+        with pytest.raises(UnavailableError, match=rf"pymorphy3-missing is not installed\. {advice}"):
+            get_synonyms("wiktionary", "ru")
+    for file in folder_of(get_resource("wiktionary-ru")).iterdir():
         file.unlink()
-    with pytest.raises(UnavailableError, match=r"not on this machine\. Get what Russian needs with: mmeval fetch ru$"):
+    with pytest.raises(UnavailableError, match=rf"not on this machine\. {advice}"):
         get_synonyms("wiktionary", "ru")
 
 
@@ -209,7 +207,7 @@ def test_threads_share_one_source(fetched):
 )
 def test_the_real_wiktionary(left, right, expected):
     pytest.importorskip("wiki_ru_wordnet")
-    pytest.importorskip("pymorphy3_dicts_ru")
+    pytest.importorskip("pymorphy3")
     source = get_synonyms("wiktionary", "ru")
     assert source.label.startswith("wiktionary-1.")
     assert are_synonyms(source, left, right) == expected
@@ -217,7 +215,7 @@ def test_the_real_wiktionary(left, right, expected):
 
 def test_a_long_run_of_prefixes_is_not_analyzed():
     pytest.importorskip("wiki_ru_wordnet")
-    pytest.importorskip("pymorphy3_dicts_ru")
+    pytest.importorskip("pymorphy3")
     assert get_synonyms("wiktionary", "ru").synsets(["недо" * 24]) == [()]
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tools.newcomer import LIMIT, Newcomer, NoHelpError, Step, main, table
+from tools.newcomer import LIMIT, Newcomer, NoHelpError, Step, commands_in, main, table
 
 
 @pytest.mark.slow
@@ -14,18 +14,22 @@ def test_messages_lead_to_a_report(capsys, tmp_path):
     assert main(["--python", sys.executable, "--keep", str(tmp_path / "mine")]) == 0, capsys.readouterr().out
     printed = capsys.readouterr().out
     assert [line.split("  ")[0] for line in printed.splitlines()] == [
+        "demo --files demo",
+        "score demo/captioning.js",
+        "score demo/captioning.js",
+        "compare runs/captioning.",
+        "report runs/captioning.a",
+        "card cider_d",
+        "lint runs/captioning.bor",
         "misspelled metric",
         "score, attempt 1",
         "score, attempt 2",
-        "score, attempt 3",
         "open the report",
         "score again",
         "validate, attempt 1",
         "validate, attempt 2",
-        "validate, attempt 3",
         "total",
     ]
-    assert "says: --map id=image_id" in printed
     assert "says: --map generated_answer=answer" in printed
     assert (tmp_path / "mine" / "runs" / "mine" / "report.html").is_file()
 
@@ -44,10 +48,19 @@ def test_a_message_without_help_is_a_failure(tmp_path):
     vague = program(tmp_path, "import sys; sys.exit('rouge_l: wrong')")
     with pytest.raises(NoHelpError, match="the output lacks \"'rouge_l'\""):
         vague.score_own_file()
-    columns = program(tmp_path, "import sys; sys.exit(\"error: 'rouge_l' 'image_id' 'answer' --map id=COLUMN\")")
+    columns = program(tmp_path, "import sys; sys.exit(\"error: 'rouge_l' 'answer' add: --map id=COLUMN\")")
     with pytest.raises(NoHelpError, match="does not say which option to add"):
         columns.score_own_file()
     assert [step.title for step in columns.steps] == ["misspelled metric", "score, attempt 1"]
+
+
+def test_a_suggestion_that_fails_is_a_failure(tmp_path):
+    fails = program(tmp_path, "import sys; sys.exit(sys.argv[1] == 'score' and 'mmeval view runs' or None)")
+    fails.suggestions = ["mmeval score a.jsonl --metrics rouge_l"]
+    with pytest.raises(NoHelpError, match=r"score a\.jsonl"):
+        fails.follow_suggestions()
+    message = "Next: `mmeval lint runs/a`, or mmeval run DATA --model PROVIDER:NAME; mmeval card cider_d"
+    assert commands_in(message) == ["mmeval lint runs/a", "mmeval card cider_d"]
 
 
 def test_more_than_the_limit_is_a_failure(monkeypatch, capsys):
@@ -55,6 +68,7 @@ def test_more_than_the_limit_is_a_failure(monkeypatch, capsys):
         newcomer.steps += [Step("install", LIMIT - 1.0, ""), Step("score", 2.0, "")]
 
     monkeypatch.setattr(Newcomer, "score_own_file", score_own_file)
+    monkeypatch.setattr(Newcomer, "follow_suggestions", lambda newcomer: None)
     assert main(["--python", sys.executable]) == 1
     assert f"more than {LIMIT} s" in capsys.readouterr().out
 

@@ -116,7 +116,7 @@ def test_a_seed_always_gives_the_same_image(kind):
 
 @pytest.mark.parametrize(("size", "low", "high"), [("small", 0.03, 0.07), ("big", 0.3, 0.47)])
 def test_the_area_of_a_thing(size, low, high):
-    # A circle of radius 0.11 to 0.14 covers 3.8 to 6.2 %, one of 0.32 to 0.38 covers 32 to 45 %.
+    # A circle of radius 0.11 to 0.14 covers 3.8 to 6.2%, one of 0.32 to 0.38 covers 32 to 45 %.
     image = draw(Scene((Group("circle", "red", size=size),), background=Background("white")), 3, 100)
     pixels = np.asarray(image)
     red = (pixels[..., 0] > 100) & (pixels[..., 1] < 100)

@@ -1,7 +1,7 @@
 """Damage every file of a run, or change what it depends on, continue the run, and say what becomes of it.
 
 A file of the run is changed by one bit, cut in half, or removed. Something outside is changed while the run is
-complete, or lacks a part of its scores, of its samples, or of its answers or verdicts. Then the run is continued:
+complete, or lacks a part of its scores, samples, checksums of media, answers or verdicts. Then the run is continued:
 
     as before        every file is as without the damage
     computed again   every file is as in a new run over what was changed
@@ -25,7 +25,7 @@ from tools.site.shell import run, stripped
 from tools.site.workspace import Workspace
 
 FLIP = "flip"
-LOST = ((), ("scores",), ("samples",), ("answers", "exchanges"), ("verdicts", "exchanges"))  # one part of each
+LOST = ((), ("scores",), ("samples",), ("media",), ("answers", "exchanges"), ("verdicts", "exchanges"))  # part of each
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ VERSIONS = re.compile(r'"versions": ?\{[^{}]*\}')
 # Its own digest, and those of other run.json.
 OWN_DIGEST = re.compile(r'"sha256": ?"[0-9a-f]{64}"(?=\s*\}\s*$|,\s*"samples")')
 SPEED = re.compile(r"[\d,]+ tokens/s")
+LONG_NUMBER = re.compile(r"\d+\.\d{12,}(e-?\d+)?")
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
@@ -52,7 +54,9 @@ class Case:
     steps: Sequence[str]
     setups: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)  # folders of the repository, by their names in the folder
     part_size: int | None = None
+    digits: int | None = None  # of numbers in JSON: the last ones of linear algebra depend on the processor
     is_slow: bool = False  # left out unless it is named
 
 
@@ -81,6 +85,8 @@ def prepared(case: Case) -> Iterator[Workspace]:
     """The folder of a case before its first step."""
     with workspace() as work, steady(case.part_size):
         prepare(list(case.setups), work)
+        for name, folder in case.copies.items():
+            shutil.copytree(ROOT / folder, work.folder / name)
         for name, text in case.files.items():
             path = work.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,10 +104,10 @@ def record(case: Case, keep: Path | None = None) -> str:
         for step in case.steps:
             lines += _printed(step, work, space)
             after = contents(work.folder)
-            lines += _changes(before, after, work, shown)
+            lines += _changes(before, after, work, case.digits, shown)
             before = after
         if keep is not None:
-            _keep(before, work, keep / case.name)
+            _keep(before, work, case.digits, keep / case.name)
     return "\n".join(lines) + "\n"
 
 
@@ -111,7 +117,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def normal(name: str, content: bytes, work: Workspace) -> bytes:
+def normal(name: str, content: bytes, work: Workspace, digits: int | None = None) -> bytes:
     """The content of a file without what differs from run to run; of a page, its text."""
     path = Path(name)
     if path.suffix not in TEXTS:
@@ -123,12 +129,15 @@ def normal(name: str, content: bytes, work: Workspace) -> bytes:
         text = SPEED.sub("… tokens/s", text)
     if path.suffix == ".html":
         text = DIGEST.sub("…", _page_text(text))
+    if path.suffix == ".json" and digits is not None:
+        text = OWN_DIGEST.sub('"sha256": "…"', LONG_NUMBER.sub(lambda match: f"{float(match[0]):.{digits}g}", text))
     return plain(text, work).encode()
 
 
 def plain(text: str, work: Workspace) -> str:
-    """A text without times, paths and versions."""
+    """A text without times, paths, versions, and what tells the machine."""
     text = re.sub(r"(?<=pillow-)\d[\d.]*\d", "VERSION", text)
+    text = text.replace(platform.platform(), "PLATFORM").replace(platform.python_version(), "VERSION")
     text = work.shown(text).replace(str(ROOT), "/repository").replace(multimodal_eval.__version__, "VERSION")
     now = datetime.now(UTC)
     for day in {now.date(), (now - timedelta(days=1)).date(), datetime.now().date()}:
@@ -152,14 +161,18 @@ def _printed(step: str, work: Workspace, space: Namespace) -> Iterator[str]:
 
 
 def _changes(
-    before: Mapping[str, bytes], after: Mapping[str, bytes], work: Workspace, shown: set[bytes]
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    work: Workspace,
+    digits: int | None,
+    shown: set[bytes],
 ) -> Iterator[str]:
     """The files that a step wrote or removed. Those that are `shown` already are not shown again."""
     for name in sorted({*before, *after}):
         if name not in after:
             yield f"- {plain(name, work)}"
         elif before.get(name) != after[name]:
-            content = normal(name, after[name], work)
+            content = normal(name, after[name], work, digits)
             mark = "~" if name in before else "+"
             yield f"{mark} {plain(name, work)} {hashlib.sha256(content).hexdigest()[:16]}"
             if content not in shown:
@@ -223,9 +236,9 @@ def _page_text(page: str) -> str:
     return "\n".join(reader.parts) + "\n"
 
 
-def _keep(files: Mapping[str, bytes], work: Workspace, folder: Path) -> None:
+def _keep(files: Mapping[str, bytes], work: Workspace, digits: int | None, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(normal(name, content, work))
+        path.write_bytes(normal(name, content, work, digits))

@@ -1,1 +1,1 @@
-"""A release: build the files, check what is in them, try them as a user gets them. docs/releasing.md has the steps."""
+"""A release: build the files, check what is in them, try them as a user gets them. CONTRIBUTING.md has the steps."""

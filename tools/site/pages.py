@@ -15,7 +15,7 @@ DOCS = ROOT / "docs"
 
 def all_pages() -> list[Path]:
     """The pages with examples: README, CONTRIBUTING, SECURITY, and all of docs/ that is written by hand."""
-    generated = {DOCS / "api.md", DOCS / "commands.md"}
+    generated = {DOCS / f"{name}.md" for name in ("api", "commands", "codes")}  # the site has its own
     written = [path for path in sorted(DOCS.rglob("*.md")) if path not in generated]
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *written]
 

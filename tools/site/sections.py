@@ -33,16 +33,19 @@ SECTIONS = [
         "One task per page.",
         {
             "Score": [
-                "install",
-                "demo",
-                "scoring",
-                "input",
-                "datasets",
-                "configuration",
-                "python",
-                "vqa",
-                "speech",
-                "images",
+                *(
+                    "install",
+                    "scoring",
+                    "input",
+                    "datasets",
+                    "recipes",
+                    "reproduce",
+                    "harnesses",
+                    "coco",
+                    "python",
+                    "speech",
+                ),
+                *("composite", "compare", "suites", "ci", "adding-a-metric"),
             ],
             "Ask a model": ["generation", "prompts", "until"],
             "Judges and people": [
@@ -53,39 +56,32 @@ SECTIONS = [
                 *("contests", "clarity", "organise-clarity", "dialogue", "organise-dialogue", "dialogue-generation"),
                 *("dialogue-perplexity", "shared-tasks", "leaderboard-site"),
             ],
-            "Results": ["report", "view", "export", "publishing", "screenshots"],
-            "Training and scale": ["early-stopping", "scale", "models", "adding-a-metric"],
+            "Results": ["report", "view", "export", "publishing"],
+            "Training and scale": ["early-stopping", "scale"],
         },
     ),
     Section(
         "explanation",
         "Explanation",
         "Why scores are computed in this way, and when to believe them.",
-        {
-            "Statistics and judges": ["statistics", "believe-a-judge", "judge-findings"],
-            "Text": ["tokenizers", "synonyms", "meteor-1.5"],
-            "Other programs": ["who-measures-what", "pages-compared"],
-            "Design": ["decisions"],
-        },
+        {"": ["believe-a-judge", "who-measures-what"]},
         folder="explanation",
     ),
     Section(
         "reference",
         "Reference",
-        "Generated from the code: commands, Python names, settings; and what is stored.",
+        "Commands, Python names, settings, metrics and rules; what is stored, computed and warned about.",
         {
-            "Program": ["commands", "api", "schema", "run-folder"],
-            "Metrics": ["metrics", "rules", "metric-names"],
+            "Program": ["commands", "api", "schema", "configuration", "run-folder", "errors", "codes", "lint"],
+            "Metrics": ["metrics", "benchmarks", "reproduced", "rules", "metric-names", "statistics"],
+            "Texts, images and models": ["tokenizers", "synonyms", "images", "models"],
         },
     ),
-    Section("harness", "From your harness", "Your logs and names in other programs.", {"": ["harnesses", "coco"]}),
-    Section("problems", "Errors", "Every code that the program prints.", {"": ["errors", "codes", "lint"]}),
-    Section("cookbook", "Cookbook", "Short recipes to copy.", folder="cookbook"),
     Section(
         "project",
         "Project",
         "How it is built, changed and protected.",
-        {"": ["contributing", "releasing", "platforms", "changelog", "security", "README"]},
+        {"": ["contributing", "decisions", "changelog", "security", "README"]},
     ),
 ]
 
@@ -100,8 +96,7 @@ def named(section: Section) -> list[str]:
 
 
 def unlisted(pages: list[Path]) -> list[str]:
-    """The pages of docs/ that are in no section; those of metrics/ and decisions/ are below a page."""
+    """The pages of docs/ that are in no section; those of metrics/ are below a page."""
     known = {name for section in SECTIONS for name in named(section)}
     names = [str(page.relative_to(DOCS).with_suffix("")) for page in pages if page.is_relative_to(DOCS)]
-    folders = ("metrics/", "decisions/")
-    return [name for name in names if name not in known and not name.startswith(folders) and not name.endswith("index")]
+    return [name for name in names if not (name in known or name.startswith("metrics/") or name.endswith("index"))]

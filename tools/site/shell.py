@@ -20,6 +20,8 @@ SHELL = re.compile(r"[|&;<>()`~{}]|\$\(|^\w+=")  # what a shell must read
 COMMENT = re.compile(r"\s+#\s.*$")
 SECONDS = 600
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
+# What a command says while it works longer than a few seconds, as on a busy machine.
+PROGRESS = re.compile(r"[a-z][\w .-]*: [\d,.]+ of [\d,.]+( MB)? \(\d+ ?%\)(, .*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,9 @@ def run(command: str, folder: Path) -> Finished:
 
 
 def stripped(printed: str) -> str:
-    """An output without styles, spaces at the ends of lines, and empty lines around it."""
+    """An output without styles, progress, spaces at the ends of lines, and empty lines around it."""
     lines = (line.rstrip() for line in STYLE.sub("", printed).splitlines())
-    text = "\n".join(lines).strip("\n")
+    text = "\n".join(line for line in lines if not PROGRESS.fullmatch(line)).strip("\n")
     return f"{text}\n" if text else ""
 
 

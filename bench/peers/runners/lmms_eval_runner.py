@@ -6,7 +6,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from partial_packages import without_init
+from partial_packages import DrawnError, drawn, without_init
 
 PACKAGES = ("lmms-eval", "pycocoevalcap")
 
@@ -27,14 +27,6 @@ def captions(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
             name: float(utils.coco_aggregation_result(results, theirs, arguments)) for name, theirs in names.items()
         }
     }
-
-
-class DrawnError(Exception):
-    """The program draws a letter."""
-
-
-def drawn(letters: object) -> str:
-    raise DrawnError
 
 
 def answers(data: dict[str, Any]) -> dict[str, dict[str, list[Any]]]:
@@ -91,5 +83,5 @@ def answers(data: dict[str, Any]) -> dict[str, dict[str, list[Any]]]:
             "lmms-eval@0.7.3/vqav2": [vqav2(case) for case in data["vqa"]],
             "lmms-eval@0.7.3/textvqa": [textvqa(case) for case in data["vqa"]],
         },
-        "yes_no": {"pope@lmms-eval": [pope(case) for case in data["yes_no"]]},
+        "yes_no": {"lmms-eval@0.7.3/pope": [pope(case) for case in data["yes_no"]]},
     }

@@ -48,5 +48,7 @@ def answers(data: dict[str, Any]) -> dict[str, dict[str, list[Any]]]:
             ]
         },
         "vqa": {"vlmevalkit@e8e78f05/vqa_score": [score(case, "vqa_score", "TextVQA") for case in data["vqa"]]},
-        "yes_no": {"yes-no@vlmevalkit": [read.get(YOrN_Extraction(case["answer"])) for case in data["yes_no"]]},
+        "yes_no": {
+            "vlmevalkit@e8e78f05/yes-no": [read.get(YOrN_Extraction(case["answer"])) for case in data["yes_no"]],
+        },
     }

@@ -9,23 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes
-from multimodal_eval.core.records import Figure
+from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.stats.intervals import Interval, interval
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
-
-
-def figure_of(estimate: Interval | Figure) -> Figure:
-    """The value with its interval as stored in run folders, without the other fields of an entry."""
-    return Figure(
-        value=estimate.value, stderr=estimate.stderr, low=estimate.low, high=estimate.high, method=estimate.method
-    )
-
-
-def no_figure(reason: str) -> Figure:
-    """A figure without a value, and the reason."""
-    return Figure(value=None, stderr=None, low=None, high=None, method=reason)
-
 
 NOTHING_SCORED = "nothing scored"
 Aggregate = Callable[[Rows], Estimate]
@@ -54,9 +41,14 @@ class Averaging:
 
     def estimate(self, aggregate: Aggregate, rows: Rows) -> Estimate:
         """The estimate over the rows."""
-        if self.strata is not None:
-            return stratified_mean(rows.values, self.clusters, self.strata)
-        return mean_of_clusters(rows.values, self.clusters) if self.by_cluster else aggregate(rows)
+        if self.strata is None and not self.by_cluster:
+            return aggregate(rows)
+        low, high = aggregate(rows).bounds
+        if self.strata is None:
+            return replace(mean_of_clusters(rows.values, self.clusters), bounds=(low, high))
+        total = sum(self.strata.weights)
+        bounds = None if low is None else low * total, None if high is None else high * total
+        return replace(stratified_mean(rows.values, self.clusters, self.strata), bounds=bounds)
 
     def interval(self, aggregate: Aggregate, rows: Rows) -> Interval:
         """The estimate over the rows with its interval."""
@@ -67,7 +59,7 @@ class Averaging:
     def figure(self, aggregate: Aggregate, rows: Rows) -> Figure:
         """The interval as it is stored; without a value if there are no rows, or none in a stratum with a weight."""
         if not len(rows):
-            return no_figure(NOTHING_SCORED)
+            return without_value(NOTHING_SCORED)
         if empty := self.empty_strata():
-            return no_figure(f"no value: no scored sample in the stratum {', '.join(map(repr, empty))}")
-        return figure_of(self.interval(aggregate, rows))
+            return without_value(f"no value: no scored sample in the stratum {', '.join(map(repr, empty))}")
+        return self.interval(aggregate, rows)

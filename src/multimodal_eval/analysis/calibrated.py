@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.human_labels import HumanLabels
-from multimodal_eval.core.records import Calibrated, Figure, fields_of
+from multimodal_eval.core.figure import Bounds, Figure, without_value
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
 from multimodal_eval.stats.ppi import PpiEstimate, ppi_difference, ppi_mean, selection_p_value
@@ -24,7 +24,7 @@ VERSION = "1"  # of the method
 
 def signature_of(labels: HumanLabels) -> str:
     """The method and the labels of a calibrated score."""
-    settings = {"human": labels.column, "labels": labels.digest}
+    settings = {"human": labels.column, "labels": labels.digest} | ({"target": "file"} if labels.of_file else {})
     return str(Signature("ppi++", VERSION, settings | ({} if labels.probability is None else {"weights": "inverse"})))
 
 
@@ -46,21 +46,26 @@ def estimate_by_labels(
         return None
     probability = None if labels.probability is None else labels.probability[scored]
     codes = None if clusters is None else clusters[scored]
-    return ppi_mean(values[scored], human, clusters=codes, probability=probability, power=power, level=level)
+    finite = labels.of_file
+    return ppi_mean(
+        values[scored], human, clusters=codes, probability=probability, power=power, level=level, finite=finite
+    )
 
 
 def calibrated(
     values: Vector, labels: HumanLabels, clusters: Codes | None = None, *, minimum: int = 1, level: float = LEVEL
-) -> Calibrated:
+) -> Figure:
     """The corrected score; without a value if fewer than `minimum` scored samples have a label."""
     count = int((~np.isnan(values) & ~np.isnan(labels.values)).sum())
     estimate = estimate_by_labels(values, labels, clusters, level) if count >= minimum else None
     if estimate is None:
         needed = f", and {minimum} are needed" if count else ""
-        figure = no_figure(f"no calibrated value: {count} human label{'' if count == 1 else 's'}{needed}")
+        figure = without_value(f"no calibrated value: {count} human label{'' if count == 1 else 's'}{needed}")
     else:
-        figure = figure_of(estimate.interval)
-    return Calibrated(**fields_of(figure), labels=count, column=labels.column, signature=signature_of(labels))
+        figure = _within(estimate.interval, labels.bounds)
+        target = f"these {int((~np.isnan(values)).sum()):,} samples" if labels.of_file else "the population"
+        figure = msgspec.structs.replace(figure, method=f"{figure.method}, for the mean over {target}")
+    return msgspec.structs.replace(figure, labels=count, column=labels.column, signature=signature_of(labels))
 
 
 def calibrated_difference(
@@ -72,14 +77,26 @@ def calibrated_difference(
     """The second run minus the first, over samples in the same order; all of them must be scored in both."""
     (a, b), (human_a, human_b) = values, (each.values for each in labels)
     if np.isnan(human_a).all() or np.isnan(human_b).all():
-        return no_figure("no calibrated value: a run has no human label of the compared samples")
+        return without_value("no calibrated value: a run has no human label of the compared samples")
     probability, second = (each.probability for each in labels)
     if not _are_equal(probability, second, ~np.isnan(human_a) & ~np.isnan(human_b)):
-        return no_figure("no calibrated value: the runs chose samples for labelling with different probabilities")
+        return without_value("no calibrated value: the runs chose samples for labelling with different probabilities")
     if probability is not None and second is not None:
         probability = np.where(np.isnan(probability), second, probability)
     estimate = ppi_difference(a, human_a, b, human_b, clusters=clusters, probability=probability, level=level)
-    return figure_of(estimate.interval)
+    (low_a, high_a), (low_b, high_b) = (each.bounds for each in labels)
+    low = None if low_b is None or high_a is None else low_b - high_a
+    return _within(estimate.interval, (low, None if high_b is None or low_a is None else high_b - low_a))
+
+
+def _within(figure: Figure, bounds: Bounds) -> Figure:
+    """The figure within the bounds: a correction may lead out of them."""
+    low, high = (limit if end is None else end for end, limit in zip(bounds, (-np.inf, np.inf), strict=True))
+    ends = {
+        name: None if end is None else float(min(max(end, low), high))
+        for name, end in (("value", figure.value), ("low", figure.low), ("high", figure.high))
+    }
+    return msgspec.structs.replace(figure, **ends)
 
 
 def _are_equal(first: Vector | None, second: Vector | None, both: NDArray[np.bool_]) -> bool:
@@ -104,7 +121,7 @@ def label_notes(name: str, values: Vector, labels: HumanLabels, clusters: Codes 
         if p_value is not None and p_value < NOT_RANDOM:
             here, others = (float(values[scored & rows].mean()) for rows in (labelled, ~labelled))
             yield (
-                f"{name}: the labelled samples are not like the others (mean score {here:.4f} and {others:.4f}, "
+                f"{name}: the labelled samples differ from the others (mean score {here:.4f} and {others:.4f}, "
                 f"p < {NOT_RANDOM:g}). If they were not chosen at random, the calibrated value is wrong. "
                 "Give the probability with which each was chosen in the column `human_weight`"
             )
@@ -120,7 +137,7 @@ def _agreement_note(name: str, labels: HumanLabels) -> Iterator[str]:
     rated = ~np.isnan(labels.ratings)
     twice = int((rated.sum(axis=1) >= 2).sum())
     if not twice:
-        yield f"{name}: no sample has labels of two annotators, so that their agreement is not known"
+        yield f"{name}: no sample was labelled by two annotators, so their agreement is unknown"
         return
     alpha = krippendorff_alpha(labels.ratings, level="interval", resamples=0)
     shown = alpha.reason if alpha.value is None else f"{alpha.value:.2f}"

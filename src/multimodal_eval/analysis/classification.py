@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from multimodal_eval.analysis.columns import cluster_codes
 from multimodal_eval.core.errors import InputError, RunFolderError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import configured
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.labels.taxonomy import Encoded, Taxonomy
@@ -65,15 +67,9 @@ class WayScores(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
 
 
-class SoftScore(msgspec.Struct, frozen=True):
+class SoftScore(Figure, frozen=True, kw_only=True, omit_defaults=True):
     """The mean share of annotators who gave the predicted label."""
 
-    value: float
-    stderr: float | None
-    low: float | None
-    high: float | None
-    method: str
-    n_scored: int
     n_skipped: int
 
 
@@ -294,7 +290,7 @@ def way_scores(scores: ClassificationScores, clusters: Codes | None = None) -> W
 
 def soft_score(scores: SoftScores, clusters: Codes | None = None) -> SoftScore:
     """The mean soft score with its interval."""
-    return SoftScore(**asdict(scores.interval(clusters)), n_scored=len(scores.values), n_skipped=scores.n_skipped)
+    return SoftScore(**asdict(scores.interval(clusters)) | {"n_scored": len(scores.values)}, n_skipped=scores.n_skipped)
 
 
 def ceiling_scores(ceiling: HumanCeiling, annotators: Sequence[str], clusters: Codes | None = None) -> Ceiling:

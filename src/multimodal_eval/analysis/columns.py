@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from multimodal_eval.core.arrow import booleans, float_values, integer_values, integers, null_rows, offsets_of
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.metric import Bounds
+from multimodal_eval.core.score import Rows
 from multimodal_eval.core.scoring import are_faulty, value_fault
 from multimodal_eval.data.runs.run_folder import RunFolder
 
@@ -31,6 +32,11 @@ class Column:
     reason: pa.ChunkedArray
     warning: pa.ChunkedArray
     parts: dict[str, NDArray[np.float64]]
+
+    @property
+    def rows(self) -> Rows:
+        """The scored rows."""
+        return Rows(self.values[self.scored], self.stats)
 
     @property
     def has_parts(self) -> NDArray[np.bool_]:
@@ -82,11 +88,18 @@ def read_scores(folder: RunFolder, parts: int, columns: list[str]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def read_column(folder: RunFolder, parts: int, stored: Sequence[str], name: str, bounds: Bounds) -> Column:
-    """The column of a metric; `stored` are the names of all columns in the run."""
+def fields_of(name: str, stored: Sequence[str]) -> list[str]:
+    """What is stored of a metric, and the ids; `stored` are the names of all columns in the run."""
     extras = [f"{name}:{extra}" for extra in ("status", "reason", "warning", "stats")]
+    return ["id", name, *extras, *(column for column in stored if column.startswith(f"{name}."))]
+
+
+def read_column(
+    folder: RunFolder, parts: int, stored: Sequence[str], name: str, bounds: Bounds, table: pa.Table | None = None
+) -> Column:
+    """The column of a metric; `stored` are the names of all columns in the run. `table` has them, if they were read."""
     part_names = [column for column in stored if column.startswith(f"{name}.")]
-    table = read_scores(folder, parts, ["id", name, *extras, *part_names])
+    table = read_scores(folder, parts, fields_of(name, stored)) if table is None else table
     values = float_values(table.column(name))
     _check_values(name, table.column("id"), values, table.column(name), bounds)
     scored = ~np.isnan(values)

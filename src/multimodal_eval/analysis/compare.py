@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
-from multimodal_eval.analysis.columns import Codes, column_names
+from multimodal_eval.analysis.columns import Codes, column_names, read_scores
+from multimodal_eval.analysis.compare_slices import SlicedMetric, sliced
+from multimodal_eval.analysis.composite import composite_columns
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
     AlignedScores,
@@ -28,24 +30,29 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
     without_record,
 )
+from multimodal_eval.analysis.run_slices import rows_by_value
 from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.headline import Entries, shared_headline
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, Calibrated, Figure, JsonObject
-from multimodal_eval.core.score import Estimate
+from multimodal_eval.core.records import COMPOSITE, JsonObject
+from multimodal_eval.core.score import STATISTICS, Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.stats.intervals import LEVEL, Interval, interval
-from multimodal_eval.stats.paired import ROUNDS, Comparison, compare, holm, ranks
+from multimodal_eval.stats.paired import Comparison, better_of, compare_pairs, holm, ranges_of, ranks
+from multimodal_eval.stats.randomization import ROUNDS, alpha_of
 
-__all__ = ["MetricComparison", "Pair", "RunComparison", "System", "compare_runs"]
+__all__ = ["Carrier", "MetricComparison", "Pair", "RunComparison", "System", "compare_runs"]
 
 NOT_SHOWN = "no difference shown"
+CARRIED = 0.25  # share of a difference above which the sample that carries it is named
 
-Test = Callable[[Sequence[Estimate], Sequence[Estimate], Codes | None], list[Comparison]]
+Test = Callable[..., list[Comparison]]  # `compare_pairs` with its settings
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,27 @@ class System:
     high: float | None
     method: str
     rank: int | None  # None if not every pair was compared
-    calibrated: Calibrated | None = None  # if the run has human labels
+    calibrated: Figure | None = None  # if the run has human labels
+    ranks: tuple[int, int] | None = None  # the best and worst rank that the differences leave possible
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """The sample that carries more than a quarter of a difference."""
+
+    sample: str
+    share: float
+    without: float  # the difference without it
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The comparison of two systems: the second minus the first."""
+    """The comparison of two systems: the second minus the first.
+
+    The interval is the test inverted: p < .05 if and only if the 95 % interval excludes 0. With more than two runs,
+    both hold for all pairs of a metric together. The verdict of the headline metric follows p; that of every other
+    metric follows `p_metrics`, which is Holm-corrected for the metrics other than the headline.
+    """
 
     first: str
     second: str
@@ -74,7 +96,7 @@ class Pair:
     high: float | None
     method: str
     p_value: float | None
-    p_holm: float | None
+    p_metrics: float | None
     wins: int  # samples on which the second is better
     ties: int
     losses: int
@@ -82,6 +104,8 @@ class Pair:
     needed: int | None
     verdict: str  # the second system is "better", "worse", or "no difference shown"
     calibrated: Figure | None = None  # the difference corrected by human labels, if both runs have them
+    carried_by: Carrier | None = None
+    margin: str | None = None  # what is shown about a margin: see `compare_runs`
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,6 +120,7 @@ class MetricComparison(Displayed):
     clusters: int | None
     systems: tuple[System, ...]
     pairs: tuple[Pair, ...]
+    parts: tuple[str, ...] = ()  # of a composite
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,6 +135,25 @@ class RunComparison(Displayed):
     numbers: tuple[MetricComparison, ...]
     left_out: tuple[str, ...]  # metrics that are not scored in all runs
     headline: str | None = None  # the metric that leads, if it is compared
+    margin: float | None = None
+    slices: tuple[SlicedMetric, ...] = ()  # with `by`: the headline, or each of the metrics that were asked for
+    statistics: str = STATISTICS  # the version of the tests and the intervals
+    selection: str = ""  # which samples of their input the runs have, such as ` (--limit 100)`
+
+    @property
+    def test(self) -> str:
+        """What p and the marks of a difference mean, in one sentence."""
+        unit = "samples" if {metric.clusters for metric in self.numbers} == {None} else "groups"
+        together = ", for all pairs of runs together (max-T)" if len(self.runs) > 2 else ""
+        others = [metric for metric in self.numbers if metric.name != self.headline]
+        beyond = ""
+        if len(others) > 1:
+            which = "all metrics" if self.headline is None else f"the {len(others)} metrics other than the headline"
+            beyond = f"; beyond chance: p < {alpha_of(self.level):g} after Holm's correction for {which}"
+        return (
+            f"p: score test for scores of 0 and 1, else randomization of {unit} ({self.rounds:,} rounds, seed "
+            f"{self.seed}){together}; the interval is the test inverted{beyond}"
+        )
 
     def to_dict(self) -> JsonObject:
         """The comparison as a JSON object. Without human labels, there are no calibrated values."""
@@ -121,14 +165,22 @@ class RunComparison(Displayed):
         return content
 
     def worse_than_baseline(self) -> list[str]:
-        """One line per metric in which a run is significantly worse than the first of its pair, or has no score."""
-        return [f"{name} is not scored in all runs" for name in self.left_out] + [
-            f"{pair.second} is worse than {pair.first} in {metric.name}: {pair.difference:+.4f}, "
-            f"{p_comparison(pair.p_holm)}"
-            for metric in self.numbers
-            for pair in metric.pairs
-            if pair.verdict == "worse"
-        ]
+        """One line per metric in which a run is significantly worse than the first of its pair, or has no score.
+
+        p is Holm-corrected for all metrics of the comparison.
+        """
+        lines = [f"{name} is not scored in all runs" for name in self.left_out]
+        alpha = alpha_of(self.level)
+        for place in range(max((len(metric.pairs) for metric in self.numbers), default=0)):
+            pairs = [(metric, metric.pairs[place]) for metric in self.numbers if place < len(metric.pairs)]
+            for (metric, pair), p_value in zip(pairs, holm([pair.p_value for _, pair in pairs]), strict=True):
+                is_worse = pair.difference > 0 if metric.direction == "lower" else pair.difference < 0
+                if p_value is not None and p_value < alpha and is_worse:
+                    lines.append(
+                        f"{pair.second} is worse than {pair.first} in {metric.name}: {pair.difference:+.4f}, "
+                        f"{p_comparison(p_value)}"
+                    )
+        return lines
 
     def too_small(self) -> list[str]:
         """The metrics with too few samples, or groups of them, for any difference to be significant."""
@@ -138,29 +190,37 @@ class RunComparison(Displayed):
 def compare_runs(
     runs: Sequence[Location | Run],
     *,
+    names: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     baseline: Location | None = None,
     allow_partial: bool = False,
     skip_unknown: bool = False,
     effect: float | None = None,
+    margin: float | None = None,
+    by: str | None = None,
     rounds: int = ROUNDS,
     seed: int = 0,
     threads: int = 1,
     level: float = LEVEL,
 ) -> RunComparison:
-    """Compare all pairs of two or more runs, or each run with the `baseline`.
+    """Compare all pairs of two or more runs, or each run with the `baseline`, which may be one of the names.
 
+    `names` are what the runs are called in the result; by default, they are called after their folders.
     Samples are paired by id; ids that are not in all runs are an error. A sample that is unscored in a run is left out
     of that metric and counted; above 1 % this is an error too, unless `allow_partial`. A sample for which no log has a
     score of another harness is left out and not counted: the score does not apply to it. Runs with different
     signatures of a metric are an error. A metric that is not registered in this process is an error, or left out with
-    `skip_unknown`. p-values come from approximate randomization over clusters and are Holm-corrected for the pairs of
-    a metric. `effect` is the difference for which `needed` samples are reported; by default, the observed one.
+    `skip_unknown`. Each kind of score has one test, and its interval is that test inverted (`stats.paired`); with
+    several pairs, both hold for all of them. A composite that leaves missing parts out is compared on the samples that
+    have the same parts in all runs. `effect` is the difference for which `needed` samples are reported; by default, the
+    observed one. With a `margin`, a pair is "equivalent" if its difference is shown to be smaller than the margin in
+    either direction (two one-sided tests), "not inferior" if the second run is shown not to be worse by the margin.
+    `by` is a column of the samples: the headline, or each of the `metrics`, is also compared within its values.
     """
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     if len(opened) < 2:
         raise ConfigError("a comparison needs at least two runs")
-    names, order = pair_runs(opened)
+    names, order = pair_runs(opened, names)
     require_same_data(opened, names, order)
     averaging = Averaging(shared_clusters(opened, names, order), aligned_strata(opened[0], order[0]))
     chosen, left_out = _chosen(opened, names, metrics)
@@ -168,10 +228,16 @@ def compare_runs(
         unknown = [name for name in chosen if not _is_known(opened, name)]
         chosen, left_out = [name for name in chosen if name not in unknown], [*left_out, *unknown]
     stored = [column_names(run.folder, part_count(run)) for run in opened]
-    table = _Table(opened, names, stored, order, averaging, _pairs(opened, names, baseline), level)
-    test = partial(compare, rounds=rounds, seed=seed, threads=threads, level=level, effect=effect)
+    table = _Table(opened, names, stored, order, averaging, _pairs(opened, names, baseline), level, margin)
+    test = partial(compare_pairs, rounds=rounds, seed=seed, threads=threads, effect=effect)
     comparisons = [table.compare_metric(name, test, allow_partial=allow_partial) for name in chosen]
     headline = shared_headline([(run.info, run.outcome) for run in opened])
+    comparisons = _corrected_for_metrics(comparisons, headline, level)
+    slices = []
+    if by is not None:
+        names_by = chosen if metrics is not None or headline not in chosen else [headline]
+        settings = {"rounds": rounds, "seed": seed, "threads": threads}
+        slices = [each for name in names_by for each in table.slices(name, by, comparisons, settings)]
     return RunComparison(
         tuple(names),
         len(order[0]),
@@ -181,7 +247,39 @@ def compare_runs(
         tuple(comparisons),
         tuple(left_out),
         headline if headline in chosen else None,
+        margin,
+        tuple(slices),
+        selection=opened[0].info.config.selection,
     )
+
+
+def _corrected_for_metrics(
+    comparisons: Sequence[MetricComparison], headline: str | None, level: float
+) -> list[MetricComparison]:
+    """The verdicts of all metrics but the headline after Holm's correction for these metrics."""
+    others = [metric for metric in comparisons if metric.name != headline]
+    corrected: dict[str, list[Pair]] = {metric.name: list(metric.pairs) for metric in comparisons}
+    for place in range(len(comparisons[0].pairs) if comparisons else 0):
+        p_values = holm([metric.pairs[place].p_value for metric in others])
+        for metric, p_value in zip(others, p_values, strict=True):
+            pair = metric.pairs[place]
+            is_shown = p_value is not None and p_value < alpha_of(level)
+            verdict = pair.verdict if is_shown else NOT_SHOWN
+            corrected[metric.name][place] = replace(pair, p_metrics=p_value, verdict=verdict)
+    return [replace(metric, pairs=tuple(corrected[metric.name])) for metric in comparisons]
+
+
+def same_parts(runs: Sequence[Run], order: Sequence[Codes]) -> NDArray[np.bool_] | None:
+    """The samples whose composites have the same parts in all runs; None if missing parts are not left out."""
+    task = make_task(runs[0].info.config)
+    if task is None or not task.weights or task.on_missing != "renormalise":
+        return None
+    present = [
+        np.stack([~np.isnan(part) for part in list(composite_columns(run, task))[1:]])[:, rows]
+        for run, rows in zip(runs, order, strict=True)
+    ]
+    same: NDArray[np.bool_] = np.logical_and.reduce([(parts == present[0]).all(axis=0) for parts in present])
+    return same
 
 
 def _is_known(runs: Sequence[Run], name: str) -> bool:
@@ -252,15 +350,11 @@ class _Table:
     averaging: Averaging
     pairs: Sequence[tuple[int, int]]
     level: float
+    margin: float | None = None
 
     def compare_metric(self, name: str, test: Test, *, allow_partial: bool) -> MetricComparison:
         """The comparison by one metric, with every pair."""
-        scores = [
-            aligned_scores(run, stored, rows, name)
-            for run, stored, rows in zip(self.runs, self.stored, self.order, strict=True)
-        ]
-        scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(run_scores.values) for run_scores in scores])
-        applies = ~without_record(self.runs, scores, self.order)
+        scores, scored, applies = self._scored(name)
         require_enough_scored(name, scored[applies], allow_partial=allow_partial)
         clusters = self.averaging.of(scored).clusters
         estimates = [
@@ -268,20 +362,24 @@ class _Table:
             for run_scores, rows in zip(scores, self.order, strict=True)
         ]
         metric, _ = metric_and_part(name, self.runs[0].entries)
-        direction = self.runs[0].entries[metric].direction
+        direction = self.runs[0].entries[metric].better
         gains = {
             (a, b): (scores[b].values - scores[a].values)[scored] * (-1 if direction == "lower" else 1)
             for a, b in self.pairs
         }
-        comparisons = [test([estimates[a]], [estimates[b]], clusters)[0] for a, b in self.pairs]
-        adjusted = holm([comparison.p_value for comparison in comparisons])
+        comparisons = test(estimates, self.pairs, clusters, level=self.level)
+        inner: Sequence[Comparison | None] = [None] * len(comparisons)
+        if self.margin is not None:  # two one-sided tests at 1 - level: the interval with the level 1 - 2 (1 - level)
+            inner = test(estimates, self.pairs, clusters, level=2 * self.level - 1)
         labels = [self._labels(index, name, scored) for index in range(len(self.runs))]
         pairs = [
             replace(
-                self._pair(a, b, comparison, p_holm, gains[a, b], direction),
+                self._pair(a, b, comparison, gains[a, b], direction),
                 calibrated=self._corrected((scores[a], scores[b]), (labels[a], labels[b]), scored),
+                carried_by=self._carrier(estimates[b].minus(estimates[a]), comparison, scored),
+                margin=self._margin(narrow, direction),
             )
-            for (a, b), comparison, p_holm in zip(self.pairs, comparisons, adjusted, strict=True)
+            for (a, b), comparison, narrow in zip(self.pairs, comparisons, inner, strict=True)
         ]
         return MetricComparison(
             name,
@@ -293,11 +391,78 @@ class _Table:
             tuple(
                 replace(system, calibrated=self._calibrated(run_scores, run_labels, scored))
                 for system, run_scores, run_labels in zip(
-                    self._systems(scores, estimates, scored, clusters, pairs), scores, labels, strict=True
+                    self._systems(scores, estimates, scored, clusters, comparisons, direction),
+                    scores,
+                    labels,
+                    strict=True,
                 )
             ),
             tuple(pairs),
+            tuple(self.runs[0].info.signatures[metric].weights) if name == COMPOSITE else (),
         )
+
+    def _carrier(self, difference: Estimate, comparison: Comparison, scored: NDArray[np.bool_]) -> Carrier | None:
+        """The sample that carries more than a quarter of a difference that exceeds its standard error."""
+        value, stderr, count = difference.value, comparison.difference.stderr, int(scored.sum())
+        if difference.strata is not None or stderr is None or abs(value) <= stderr or count <= 1 / CARRIED:
+            return None
+        values = value + difference.influence
+        place = int(np.argmax(values * np.sign(value)))
+        share = float(values[place]) / (count * value)
+        if share <= CARRIED or int((np.abs(values) >= abs(values[place]) * (1 - 1e-9)).sum()) > 1:
+            return None
+        row = int(np.flatnonzero(scored)[place])
+        sample = read_scores(self.runs[0].folder, part_count(self.runs[0]), ["id"]).column("id")
+        identifier = sample[int(self.order[0][row])].as_py()
+        return Carrier(str(identifier), share, (count * value - float(values[place])) / (count - 1))
+
+    def _margin(self, comparison: Comparison | None, direction: str) -> str | None:
+        """What the interval of two one-sided tests shows about the margin."""
+        if comparison is None or self.margin is None:
+            return None
+        low, high = comparison.difference.low, comparison.difference.high
+        if low is None or high is None:
+            return "not tested"
+        if -self.margin < low and high < self.margin:
+            return "equivalent"
+        is_not_worse = high < self.margin if direction == "lower" else low > -self.margin
+        return "not inferior" if is_not_worse else "not shown"
+
+    def slices(
+        self, name: str, by: str, comparisons: Sequence[MetricComparison], settings: dict[str, int]
+    ) -> Iterator[SlicedMetric]:
+        """The differences of every pair by one metric within the values of a column."""
+        scores, scored, _ = self._scored(name)
+        metric = next(each for each in comparisons if each.name == name)
+        of_value = rows_by_value(self.runs[0], by)
+        place = np.empty(len(scored), dtype=np.int64)
+        place[self.order[0]] = np.arange(len(scored))
+        rows = {value: np.sort(place[of_run]) for value, of_run in of_value.items()}
+        for (a, b), pair in zip(self.pairs, metric.pairs, strict=True):
+            yield sliced(
+                name,
+                by,
+                (self.names[a], self.names[b]),
+                (scores[a], scores[b]),
+                (self.order[a], self.order[b]),
+                rows,
+                scored,
+                self.averaging,
+                pair.difference,
+                level=self.level,
+                **settings,
+            )
+
+    def _scored(self, name: str) -> tuple[list[AlignedScores], NDArray[np.bool_], NDArray[np.bool_]]:
+        """The scores of every run, the samples that count in all of them, and those that the metric applies to."""
+        scores = [
+            aligned_scores(run, stored, rows, name)
+            for run, stored, rows in zip(self.runs, self.stored, self.order, strict=True)
+        ]
+        scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(run_scores.values) for run_scores in scores])
+        if name == COMPOSITE and (same := same_parts(self.runs, self.order)) is not None:
+            scored &= same
+        return scores, scored, ~without_record(self.runs, scores, self.order)
 
     def _labels(self, index: int, name: str, scored: NDArray[np.bool_]) -> HumanLabels | None:
         """The human labels that a run was scored with, of the compared samples."""
@@ -307,7 +472,7 @@ class _Table:
 
     def _calibrated(
         self, scores: AlignedScores, labels: HumanLabels | None, scored: NDArray[np.bool_]
-    ) -> Calibrated | None:
+    ) -> Figure | None:
         if labels is None:
             return None
         return calibrated(scores.values[scored], labels, self.averaging.of(scored).clusters, level=self.level)
@@ -329,18 +494,18 @@ class _Table:
         a: int,
         b: int,
         comparison: Comparison,
-        p_holm: float | None,
         gains: NDArray[np.float64],
         direction: str,
     ) -> Pair:
-        gain = -comparison.difference.value if direction == "lower" else comparison.difference.value
-        significant = p_holm is not None and p_holm < 1 - self.level and gain != 0
+        gain = -comparison.difference.point if direction == "lower" else comparison.difference.point
+        p_value = comparison.p_value
+        significant = p_value is not None and p_value < alpha_of(self.level) and gain != 0
         return Pair(
             self.names[a],
             self.names[b],
             *_fields(comparison.difference),
-            comparison.p_value,
-            p_holm,
+            p_value,
+            p_value,
             int((gains > 0).sum()),
             int((gains == 0).sum()),
             int((gains < 0).sum()),
@@ -355,17 +520,22 @@ class _Table:
         estimates: Sequence[Estimate],
         scored: NDArray[np.bool_],
         clusters: Codes | None,
-        pairs: Sequence[Pair],
+        comparisons: Sequence[Comparison],
+        direction: str,
     ) -> Iterator[System]:
-        better = np.zeros((len(self.runs), len(self.runs)), dtype=np.bool_)
-        for (a, b), pair in zip(self.pairs, pairs, strict=True):
-            better[b, a], better[a, b] = pair.verdict == "better", pair.verdict == "worse"
-        every_pair = len(pairs) == len(self.runs) * (len(self.runs) - 1) // 2
-        ranking = ranks(better) if every_pair else [None] * len(self.runs)
-        for name, run_scores, estimate, rank in zip(self.names, scores, estimates, ranking, strict=True):
+        count = len(self.runs)
+        compared = dict(zip(self.pairs, comparisons, strict=True))
+        better = better_of(compared, count, self.level, higher_is_better=direction != "lower")
+        is_tested = len(compared) == count * (count - 1) // 2 and all(each.p_value is not None for each in comparisons)
+        ranking = ranks(better) if is_tested else [None] * count
+        ranges = ranges_of(better, is_tested)
+        for name, run_scores, estimate, rank, possible in zip(
+            self.names, scores, estimates, ranking, ranges, strict=True
+        ):
             values = run_scores.values[scored] if run_scores.column.stats is None else None
-            yield System(name, *_fields(interval(estimate, clusters, values=values, level=self.level)), rank)
+            figure = interval(estimate, clusters, values=values, level=self.level)
+            yield System(name, *_fields(figure), rank, ranks=possible)
 
 
 def _fields(estimate: Interval) -> tuple[float, float | None, float | None, float | None, str]:
-    return estimate.value, estimate.stderr, estimate.low, estimate.high, estimate.method
+    return estimate.point, estimate.stderr, estimate.low, estimate.high, estimate.method

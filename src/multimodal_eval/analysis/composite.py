@@ -24,6 +24,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.evaluation.composite_score import entering_column
 from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.evaluation.tasks_config import Task
 from multimodal_eval.stats.intervals import Vector
@@ -98,17 +99,13 @@ def composite_parts(run: Run) -> CompositeParts | None:
         composite.value,
         int(scored.sum()),
         tuple(
-            CompositePart(name, weight, _enters_as(name, task), finite(mean), finite(contribution))
+            CompositePart(name, weight, task.enters_as(name), finite(mean), finite(contribution))
             for (name, weight), mean, contribution in zip(
                 task.weights.items(), entering.means, contributions, strict=True
             )
         ),
         rows is not None,
     )
-
-
-def _enters_as(name: str, task: Task) -> str:
-    return f"min({name} / {task.maximum[name]:g}, 1)" if name in task.maximum else name
 
 
 def finite(value: float) -> float | None:
@@ -128,12 +125,12 @@ def sample_weights(
 
 
 def composite_columns(run: Run, task: Task) -> Iterator[Vector]:
-    """The composite, then its parts as used in it (divided by their maximum and capped at 1); NaN if missing."""
+    """The composite, then its parts as they enter it, between 0 and 1; NaN if missing."""
     count = part_count(run)
     names = (COMPOSITE, *task.weights)
     columns = read_values(run.folder, count, column_names(run.folder, count), names)
     for name, values in zip(names, columns, strict=True):
-        yield np.minimum(values / task.maximum[name], 1.0) if name in task.maximum else values
+        yield entering_column(task, name, values)
 
 
 # How the composite of a run, and the ranking of several runs, depend on the weights.

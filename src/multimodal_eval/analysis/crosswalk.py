@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging, figure_of
+from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import column_names
 from multimodal_eval.analysis.pairing import (
     AlignedScores,
@@ -21,10 +21,11 @@ from multimodal_eval.analysis.pairing import (
 )
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.records import RECORDED, Figure, JsonObject
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import RECORDED, JsonObject
 from multimodal_eval.core.score import UNREAD
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.stats.intervals import interval
+from multimodal_eval.stats.paired import compare
 
 __all__ = ["Crosswalk", "DifferingSample", "RuleScore", "crosswalk_if_any", "crosswalk_of", "is_crosswalk"]
 
@@ -165,14 +166,14 @@ def _rule_score(
     difference = None
     if column is not base and both.any():
         first, second = base.estimate(both, order, averaging), column.estimate(both, order, averaging)
-        difference = figure_of(interval(second.minus(first), averaging.of(both).clusters))
+        difference = compare([first], [second], averaging.of(both).clusters)[0].difference
     return RuleScore(
         rule,
         name,
-        figure_of(entry),
-        entry.n_scored,
-        entry.warnings.get(UNREAD, 0),
-        entry.n_total - entry.n_scored,
+        entry.bare,
+        entry.coverage.scored,
+        entry.coverage.warnings.get(UNREAD, 0),
+        entry.coverage.missing,
         difference,
         int(both.sum()),
     )

@@ -7,37 +7,34 @@ its image cannot be read) is not counted against anybody.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import Codes, Column, column_names
-from multimodal_eval.analysis.pairing import AlignedScores, aligned_scores, metric_of, part_count
+from multimodal_eval.analysis.columns import Codes, Column
 from multimodal_eval.core.aggregates import kind_of
-from multimodal_eval.core.answers import answers_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Bounds, Metric, StoredMean, metric_and_part, part_bounds
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.failures import answers_of
+from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds
+from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.scoring import score_rows
-from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
 
 __all__ = [
     "FAILURES",
     "Choice",
-    "CountedScores",
     "FailureRule",
+    "Stored",
     "counted",
-    "counted_scores",
     "failures_in_words",
     "rule_in_words",
     "rule_of",
@@ -63,6 +60,18 @@ FAILURES: Mapping[str, str] = {  # in words, after their number
 _ANSWERS = {"generated_answer", "perplexity", "logprobs", "error"}  # needs that the data of a contest do not have
 _SURE: Mapping[str, object] = {"perplexity": 2.0, "logprobs": [-1.0], "error": None}  # what a model would say too
 _COMPOSITE_BOUNDS: Bounds = (0.0, 1.0)
+
+
+class Stored(Protocol):
+    """A run folder and its description; the results need not be there."""
+
+    @property
+    def folder(self) -> RunFolder:
+        """Its files."""
+
+    @property
+    def info(self) -> RunInfo:
+        """The content of run.json."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +146,7 @@ def _is_judge(metric: Metric) -> bool:
     return isinstance(metric, JudgeMetric)
 
 
-def unscored_rows(run: Run, metrics: Sequence[Metric], values: NDArray[np.float64]) -> dict[int, str]:
+def unscored_rows(run: Stored, metrics: Sequence[Metric], values: NDArray[np.float64]) -> dict[int, str]:
     """Why each row without a value has none. `metrics` are those that the value depends on."""
     judges = any(map(_is_judge, metrics))
     needs = dict.fromkeys(need for metric in metrics for need in metric.needs)
@@ -159,7 +168,7 @@ def unscored_rows(run: Run, metrics: Sequence[Metric], values: NDArray[np.float6
     return reasons
 
 
-def unscorable(run: Run, metrics: Sequence[Metric], rows: Codes) -> Mask:
+def unscorable(run: Stored, metrics: Sequence[Metric], rows: Codes) -> Mask:
     """Which of the rows no answer can get a score for: not even their own reference does.
 
     For samples that nobody has scored. A judge is not asked; a metric that is not here cannot be tried.
@@ -177,7 +186,7 @@ def unscorable(run: Run, metrics: Sequence[Metric], rows: Codes) -> Mask:
     return without
 
 
-def counted(run: Run, metric: Metric | None, column: Column, failed: Codes, rule: FailureRule) -> Column:
+def counted(run: Stored, metric: Metric | None, column: Column, failed: Codes, rule: FailureRule) -> Column:
     """The column with the failed rows counted by the rule; the others are unchanged."""
     if not len(failed) or rule.leaves_out:
         return column
@@ -206,7 +215,7 @@ def _stats(scores: Scores, width: int, name: str) -> NDArray[np.float64]:
     return np.array(rows, np.float64)
 
 
-def _blank(run: Run, metric: Metric, rows: Codes) -> Scores:
+def _blank(run: Stored, metric: Metric, rows: Codes) -> Scores:
     """The scores that blank answers have in these rows."""
     samples = [msgspec.structs.replace(sample, generated_answer="", error=None) for sample in _samples(run, rows)]
     scores = _scored(run, metric, samples)
@@ -215,7 +224,7 @@ def _blank(run: Run, metric: Metric, rows: Codes) -> Scores:
     return scores
 
 
-def _scored(run: Run, metric: Metric, samples: Sequence[Sample]) -> Scores:
+def _scored(run: Stored, metric: Metric, samples: Sequence[Sample]) -> Scores:
     """The scores of changed samples, with the corpus statistics of the run."""
     state = default_state(metric)
     if run.folder.has_state(metric.name):
@@ -224,7 +233,7 @@ def _scored(run: Run, metric: Metric, samples: Sequence[Sample]) -> Scores:
     return score_rows(metric, metric.open(state), Batch.of(samples), ())
 
 
-def _samples(run: Run, rows: Codes) -> list[Sample]:
+def _samples(run: Stored, rows: Codes) -> list[Sample]:
     """The samples of these rows, which are ascending."""
     samples: list[Sample] = []
     start = 0
@@ -235,88 +244,3 @@ def _samples(run: Run, rows: Codes) -> list[Sample]:
             samples += (stored[row] for row in wanted.tolist())
         start += size
     return samples
-
-
-# The scores of one metric in several runs over the same samples, with failed answers counted.
-
-
-@dataclass(frozen=True)
-class CountedScores:
-    """One metric in all runs, with rows in the common order."""
-
-    columns: list[AlignedScores]
-    rule: FailureRule | None  # None: the metric has no worst value, and no answer failed
-    left_out: Mask  # rows that no answer can get a score for
-    failures: list[dict[str, int]]  # for each run, its failed answers by reason
-    unjudged: list[int]  # for each run, its answers on which a judge gave no verdict
-
-
-def counted_scores(runs: Sequence[Run], order: Sequence[Codes], name: str, choice: Choice = WORST) -> CountedScores:
-    """The scores of a metric, or of `metric.part`, in all runs; `order` has each run's rows in the common order.
-
-    A failure is the participant's if the sample can be scored: if somebody has a score for it, or its own reference
-    would get one.
-    """
-    metric_name, part = metric_and_part(name, runs[0].info.signatures)
-    columns = [
-        aligned_scores(run, column_names(run.folder, part_count(run)), rows, name)
-        for run, rows in zip(runs, order, strict=True)
-    ]
-    metrics = _metrics_of(runs[0], metric_name)
-    reasons = [_reasons(run, metrics, column, rows) for run, column, rows in zip(runs, columns, order, strict=True)]
-    left_out = _left_out(runs[0], metrics, columns, reasons)
-    failed = [{row: reason for row, reason in by_row.items() if _counts(row, reason, left_out)} for by_row in reasons]
-    try:
-        rule = rule_of(columns[0].metric, name, part, choice)
-    except ConfigError:
-        if choice != WORST or any(failed):
-            raise
-        rule = None
-    if rule is not None and not rule.leaves_out:
-        columns = [
-            _counted(run, column, rows, np.array(sorted(by_row), np.int64), rule)
-            for run, column, rows, by_row in zip(runs, columns, order, failed, strict=True)
-        ]
-    unjudged = [sum(reason == JUDGE and not left_out[row] for row, reason in by_row.items()) for by_row in reasons]
-    return CountedScores(columns, rule, left_out, [dict(Counter(by_row.values())) for by_row in failed], unjudged)
-
-
-def _metrics_of(run: Run, name: str) -> list[Metric]:
-    """The metrics that a value depends on: those of a composite, or the metric itself."""
-    metric = metric_of(run, name)
-    if metric is not None:
-        return [metric]
-    parts = run.info.signatures[COMPOSITE].weights
-    return [part for each in parts if (part := metric_of(run, each)) is not None]
-
-
-def _reasons(run: Run, metrics: Sequence[Metric], column: AlignedScores, rows: Codes) -> dict[int, str]:
-    """Why rows have no value, by their number in the common order."""
-    values = np.empty_like(column.values)
-    values[rows] = column.values
-    place = np.argsort(rows)
-    return {int(place[row]): reason for row, reason in unscored_rows(run, metrics, values).items()}
-
-
-def _left_out(
-    run: Run, metrics: Sequence[Metric], columns: Sequence[AlignedScores], reasons: Sequence[dict[int, str]]
-) -> Mask:
-    """The rows that no answer can get a score for: the data lack an input, or nobody and no reference has a score."""
-    nobodys = np.logical_and.reduce([np.isnan(column.values) for column in columns])
-    gold = {row for by_row in reasons for row, reason in by_row.items() if reason == GOLD}
-    unclear = {row for by_row in reasons for row, reason in by_row.items() if reason == NOT_SCORABLE} - gold
-    tried = np.array(sorted(row for row in unclear if nobodys[row]), np.int64)
-    left_out = np.zeros(len(nobodys), np.bool_)
-    left_out[sorted(gold)] = True
-    left_out[tried] = unscorable(run, metrics, tried)  # the rows of the first run are in the common order
-    return left_out
-
-
-def _counts(row: int, reason: str, left_out: Mask) -> bool:
-    return reason in FAILURES and not left_out[row]
-
-
-def _counted(run: Run, scores: AlignedScores, rows: Codes, failed: Codes, rule: FailureRule) -> AlignedScores:
-    column = counted(run, scores.metric, scores.column, np.sort(rows[failed]), rule)
-    values = column.parts[scores.part] if scores.part else column.values
-    return replace(scores, column=column, values=values[rows])

@@ -13,7 +13,8 @@ import numpy as np
 
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import MissingFileError
-from multimodal_eval.core.records import GenerationInfo, ReasonCount, RunInfo
+from multimodal_eval.core.figure import ReasonCount
+from multimodal_eval.core.records import GenerationInfo, RunInfo
 from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
 

@@ -15,13 +15,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging, figure_of
+from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import cluster_codes, column_names, read_scores, read_values
-from multimodal_eval.core.records import COMPOSITE, RECORDED, Figure
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import COMPOSITE, RECORDED
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.data.logs.recognised import LOG_FORMATS
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.stats.intervals import interval
+from multimodal_eval.stats.paired import compare
 
 __all__ = ["SideBySide", "harness_beside_ours"]
 
@@ -118,13 +119,14 @@ def _compared(their: str, theirs: Vector, our: str, ours: Vector, averaging: Ave
         return None
     averaging = averaging.of(both)
     first, second = Rows(theirs[both], None), Rows(ours[both], None)
-    difference = averaging.estimate(mean_estimate, second).minus(averaging.estimate(mean_estimate, first))
+    estimates = [averaging.estimate(mean_estimate, rows) for rows in (first, second)]
+    (comparison,) = compare(estimates[:1], estimates[1:], averaging.clusters)
     return SideBySide(
         their,
         our,
         averaging.figure(mean_estimate, first),
         averaging.figure(mean_estimate, second),
-        figure_of(interval(difference, averaging.clusters)),
+        comparison.difference,
         samples,
         int((theirs[both] != ours[both]).sum()),
     )

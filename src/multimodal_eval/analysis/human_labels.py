@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from hashlib import sha256
 
 import msgspec
@@ -53,6 +54,8 @@ class HumanLabels:
     ratings: Vector  # samples x annotators; NaN if there is no label
     probability: Vector | None  # with which a sample was chosen for labelling; NaN if that is not known
     digest: str
+    of_file: bool = False  # whether the corrected score is about these samples alone
+    bounds: Bounds = (None, None)  # of the metric, and so of the corrected score
 
     @property
     def values(self) -> Vector:
@@ -65,7 +68,7 @@ class HumanLabels:
     def of(self, rows: NDArray[np.bool_] | Codes) -> HumanLabels:
         """The labels of the selected rows."""
         probability = None if self.probability is None else self.probability[rows]
-        return HumanLabels(self.column, self.ratings[rows], probability, self.digest)
+        return changed(self, ratings=self.ratings[rows], probability=probability)
 
 
 def column_of(config: RunConfig, metric: str) -> str | None:
@@ -94,7 +97,7 @@ def check_human(config: RunConfig, metrics: Sequence[Metric]) -> None:
             hint = did_you_mean(name, list(by_name))
             raise ConfigError(f"--human {name}={column}: this run does not compute {name!r}.{hint}")
         if name and not averages(by_name[name]):
-            raise ConfigError(f"{name} is not a mean over samples, so that human labels of samples cannot correct it")
+            raise ConfigError(f"{name} is not a mean over samples, so human labels cannot correct it")
     if config.human and config.strata is not None:
         raise ConfigError("`human` and `strata` exclude each other: weighted means cannot be corrected by labels yet")
 
@@ -105,8 +108,14 @@ def labels_of(folder: RunFolder, info: RunInfo, metric: str) -> HumanLabels | No
     if column is None:
         return None
     if column == STORED:
-        return file_labels(folder, info, metric, stored_labels(folder), STORED)
-    return column_labels(folder, info, metric, column)
+        labels = file_labels(folder, info, metric, stored_labels(folder), STORED)
+    else:
+        labels = column_labels(folder, info, metric, column)
+    if info.config.human_target == "population":
+        return labels
+    if labels.probability is not None:
+        raise ConfigError(f"`human_target: file` needs labels of a simple random sample, without the column {WEIGHT}")
+    return changed(labels, of_file=True)
 
 
 def column_labels(folder: RunFolder, info: RunInfo, metric: str, column: str) -> HumanLabels:
@@ -128,7 +137,8 @@ def column_labels(folder: RunFolder, info: RunInfo, metric: str, column: str) ->
             hint = f" For labels in a file: mmeval judge calibrate RUN --human {name}" if "." in name else ""
             raise ConfigError(f"--human {name}: no sample has a value in that column.{known}{hint}")
     problems.raise_if_any()
-    return _labels(column, ids, np.array(ratings, dtype=np.float64), np.array(weights, dtype=np.float64))
+    labels = _labels(column, ids, np.array(ratings, dtype=np.float64), np.array(weights, dtype=np.float64))
+    return changed(labels, bounds=bounds)
 
 
 def file_labels(folder: RunFolder, info: RunInfo, metric: str, labels: Iterable[HumanLabel], name: str) -> HumanLabels:
@@ -157,7 +167,7 @@ def file_labels(folder: RunFolder, info: RunInfo, metric: str, labels: Iterable[
         if label.human_weight is not None:
             weights[row] = label.human_weight
     problems.raise_if_any()
-    return _labels(name, ids, ratings, weights)
+    return changed(_labels(name, ids, ratings, weights), bounds=bounds)
 
 
 def _labels(column: str, ids: Sequence[str], ratings: Vector, weights: Vector) -> HumanLabels:

@@ -9,14 +9,13 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.calibrated import estimate_by_labels, label_notes
 from multimodal_eval.analysis.columns import cluster_codes, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.judge_records import Calibration, CurvePoint, Rate
 from multimodal_eval.core.metric import Bounds
-from multimodal_eval.core.records import Figure
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.correlation import coefficient_interval, pearson
@@ -67,7 +66,7 @@ def _calibration(
 ) -> Calibration:
     estimate = estimate_by_labels(judge, labels, clusters)
     if estimate is None:
-        nothing = no_figure("no calibrated value: no scored sample has a human label")
+        nothing = without_value("no calibrated value: no scored sample has a human label")
         return Calibration(
             column=labels.column,
             labels=0,
@@ -89,20 +88,23 @@ def _calibration(
         people = _mean(human[labelled], codes)
     else:
         people = _weighted_mean(human[labelled], 1 / chances, codes)
-        notes = [*notes, "agreement and the curve are of the labelled samples alone, which were not drawn equally"]
+        notes = [
+            *notes,
+            "agreement and the curve describe only the labelled samples, which were not drawn with equal probability",
+        ]
     binary = pairs.is_binary and bool(np.isin(judge, (0.0, 1.0)).all())
     rate: Figure | None = None
     if binary:
         corrected = rogan_gladen(judge, human, clusters=clusters, probability=labels.probability)
         notes = [*notes, *(f"Rogan-Gladen: {warning}" for warning in corrected.warnings)]
-        rate = None if corrected.interval is None else figure_of(corrected.interval)
+        rate = None if corrected.interval is None else corrected.interval
     return Calibration(
         column=labels.column,
         labels=int(labelled.sum()),
         samples=len(judge),
         judge=_mean(judge, clusters),
         human=people,
-        corrected=figure_of(estimate.interval),
+        corrected=estimate.interval,
         power=estimate.power,
         worth=estimate.worth,
         agreement=pairs.agreement(),
@@ -110,7 +112,7 @@ def _calibration(
         correlation=pairs.correlation(),
         sensitivity=pairs.equal_if(1.0) if binary else None,
         specificity=pairs.equal_if(0.0) if binary else None,
-        classical=None if classical is None else figure_of(classical.interval),
+        classical=None if classical is None else classical.interval,
         rogan_gladen=rate,
         curve=list(pairs.curve()),
         notes=notes,
@@ -118,14 +120,14 @@ def _calibration(
 
 
 def _mean(values: Vector, clusters: Codes | None) -> Figure:
-    return figure_of(interval(mean_estimate(Rows(values)), clusters, values=values))
+    return interval(mean_estimate(Rows(values)), clusters, values=values)
 
 
 def _weighted_mean(values: Vector, weights: Vector, clusters: Codes | None) -> Figure:
     """sum w y / sum w, whose influence values are n w (y - mean) / sum w."""
     total = fsum(weights)
     mean = fsum(weights * values) / total
-    return figure_of(interval(Estimate(mean, len(values) * weights * (values - mean) / total), clusters))
+    return interval(Estimate(mean, len(values) * weights * (values - mean) / total), clusters)
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class _Pairs:
         """Pearson's correlation, which decides how many labels the judge is worth."""
         coefficient = pearson(self.human, self.judge)
         between = coefficient_interval(coefficient, self.clusters)
-        return no_figure(f"undefined: {coefficient.reason}") if between is None else figure_of(between)
+        return without_value(f"undefined: {coefficient.reason}") if between is None else between
 
     def curve(self) -> Iterator[CurvePoint]:
         """One point per verdict, or about as many labels per point if verdicts are numbers."""
@@ -191,7 +193,7 @@ class _Pairs:
             mean = self._mean_of(human, rows)
             low, high = self._scale if mean.low is None or mean.high is None else (mean.low, mean.high)
             yield CurvePoint(
-                judge=fsum(self.judge[rows]) / len(rows), human=mean.value, low=low, high=high, n=len(rows)
+                judge=fsum(self.judge[rows]) / len(rows), human=mean.point, low=low, high=high, n=len(rows)
             )
 
     @property

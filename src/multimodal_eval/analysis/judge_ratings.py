@@ -169,7 +169,7 @@ def _systems(
         low, high = (None if end is None else centre + factor * end for end in (interval.low, interval.high))
         yield RatedSystem(
             name,
-            centre + factor * interval.value,
+            centre + factor * interval.point,
             None if interval.stderr is None else factor * interval.stderr,
             low,
             high,
@@ -204,9 +204,9 @@ def _undetermined(error: UndeterminedError, names: Sequence[str], *, has_prior: 
             f"no comparison connects these groups of systems: {', '.join(groups)}. Compare systems of different groups"
         )
     elif error.reason == "one_sided":
-        what = f"{groups[0]} lost no point to any other system, so that its rating is infinite. Compare more samples"
+        what = f"{groups[0]} lost no point to any other system, so its rating is infinite. Compare more samples"
     else:
-        return "too few wins and losses beside the ties for Davidson's model. Use --ties half"
+        return "too few wins and losses compared to ties for Davidson's model. Use --ties half"
     return what if has_prior else f"{what}, or add comparisons to every system with --prior 1"
 
 
@@ -268,7 +268,7 @@ def _judge_of(runs: Sequence[Run]) -> str:
     if len(names) == 1:
         return next(iter(names))
     if names:
-        raise ConfigError(f"the runs have several judges of comparisons. Name one with --metric: {', '.join(names)}")
+        raise ConfigError(f"the runs have several judges of comparisons. Name one with --metrics: {', '.join(names)}")
     labels = ", ".join(run.folder.label for run in runs)
     raise ConfigError(
         f"no judge compares systems in {labels}. Make such a run with `mmeval judge rank` or `judge pairs`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.extraction import ExtractingMetric
+from multimodal_eval.evaluation.metrics_registry import is_available, resolve
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.form import Form, Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
@@ -89,7 +91,7 @@ class StoredVerdicts:
 def stored_verdicts(folder: RunFolder, info: RunInfo, metric: str) -> StoredVerdicts:
     """Read the verdicts of a metric from a run folder."""
     config = info.config.judges[metric]
-    reader = _Reader(form_of(config), sum(info.parts))
+    reader = _Reader(form_of(config), sum(info.parts), _asked_about(info, metric))
     starts = [0, *accumulate(info.parts)]
     for part, size in enumerate(info.parts):
         judged = rows_of(folder.read_part(verdicts_kind(metric), part))
@@ -117,12 +119,19 @@ def stored_verdicts(folder: RunFolder, info: RunInfo, metric: str) -> StoredVerd
     )
 
 
+def _asked_about(info: RunInfo, name: str) -> Callable[[Sample], Sample]:
+    """The sample as the judge of a metric is asked about it."""
+    base = info.config.variants.get(name, name)
+    metric = resolve(base) if info.config.judges[name].form == "extract" and is_available(base) else None
+    return metric.asked_about if isinstance(metric, ExtractingMetric) else lambda sample: sample
+
+
 class _Reader:
     """Collects the verdicts of all parts."""
 
-    def __init__(self, form: Form, samples: int) -> None:
+    def __init__(self, form: Form, samples: int, asked_about: Callable[[Sample], Sample]) -> None:
         config = form.config
-        self.form = form
+        self.form, self.asked_about = form, asked_about
         self.values = np.full((samples, len(config.models), config.repeats), np.nan)
         self.lengths = np.full(samples, np.nan)
         self.questions = 0
@@ -159,7 +168,7 @@ class _Reader:
             self.failed[place.judge, outcome.status] += 1
             return None
         try:
-            return self.form.read(sample, outcome.answer, place.order)
+            return self.form.read(self.asked_about(sample), outcome.answer, place.order)
         except UnreadableVerdictError as fault:
             self.unreadable[place.judge, str(fault).partition(":")[0]] += 1  # without the reply
             return None

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.averaging import figure_of, no_figure
 from multimodal_eval.analysis.judge_calibration import calibration_of, rate_of
 from multimodal_eval.analysis.judge_verdicts import PAIRWISE, StoredVerdicts, stored_verdicts
+from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.judge_records import (
     Agreement,
     Flips,
@@ -26,7 +26,6 @@ from multimodal_eval.core.judge_records import (
     Variance,
 )
 from multimodal_eval.core.levels import Level
-from multimodal_eval.core.records import Figure
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.alpha import krippendorff_alpha
@@ -114,7 +113,7 @@ def _rate_of(hits: list[bool], rows: list[int], verdicts: StoredVerdicts, *, is_
 
 
 def _figure(estimate: Estimate, clusters: Codes | None, values: Vector | None = None) -> Figure:
-    return figure_of(interval(estimate, clusters, values=values))
+    return interval(estimate, clusters, values=values)
 
 
 # Order and length
@@ -153,11 +152,11 @@ def _length(verdicts: StoredVerdicts) -> Length | None:
 
 def _effect(wins: Vector, difference: Vector, clusters: Codes | None) -> Figure:
     if bool((wins == wins[0]).all()):
-        return no_figure("no value: all verdicts are equal")
+        return without_value("no value: all verdicts are equal")
     if bool((difference == difference[0]).all()):
-        return no_figure("no value: all differences of length are equal")
+        return without_value("no value: all differences of length are equal")
     if fit_length_model(wins, difference).is_separated:
-        return no_figure("no value: the verdicts follow from the length alone, or the lengths hardly vary")
+        return without_value("no value: the verdicts follow from the length alone, or the lengths hardly vary")
     return _figure(length_effect(wins, difference), clusters)
 
 
@@ -169,7 +168,7 @@ def _panel(verdicts: StoredVerdicts) -> list[PanelMember]:
     rows = np.flatnonzero(verdicts.complete)
     by_model = verdicts.values[rows].mean(axis=2)
     clusters = verdicts.clusters(rows)
-    nothing = no_figure("no value: no sample has all verdicts")
+    nothing = without_value("no value: no sample has all verdicts")
     members = []
     for number, model in enumerate(verdicts.config.models):
         values = by_model[:, number]
@@ -235,7 +234,7 @@ def _warnings(run: Run, metric: str, verdicts: StoredVerdicts, known: JudgeFindi
     yield from _self_preference(run, verdicts)
     names = run.info.judging[metric].models
     if len(names) > len(known.models):
-        yield f"the endpoint answered as {', '.join(names)}: verdicts of several models are in one score"
+        yield f"the endpoint answered as {', '.join(names)}: the score mixes verdicts of several models"
     if known.flips is not None:
         yield from _leaning(known.flips.first, "the answer that is shown first")
     if known.length is not None:
@@ -244,7 +243,7 @@ def _warnings(run: Run, metric: str, verdicts: StoredVerdicts, known: JudgeFindi
         alpha = agreement.alpha.value
         if alpha is not None and alpha < _LOW_ALPHA:
             who = "the judges" if agreement.between == "judges" else "repetitions of the same question"
-            yield f"{who} agree little: Krippendorff's alpha is {alpha:.2f}, below {_LOW_ALPHA}"
+            yield f"{who} agree poorly: Krippendorff's alpha is {alpha:.2f}, below {_LOW_ALPHA}"
 
 
 def _leaning(rate: Rate, what: str) -> Iterator[str]:
@@ -253,8 +252,8 @@ def _leaning(rate: Rate, what: str) -> Iterator[str]:
         return
     verb = "prefers" if rate.value > _HALF else "avoids"
     yield (
-        f"the judge {verb} {what}: {100 * rate.value:.1f} % of {rate.total:,} decided verdicts "
-        f"(95 % interval {100 * rate.low:.1f} to {100 * rate.high:.1f} %)"
+        f"the judge {verb} {what}: {100 * rate.value:.1f}% of {rate.total:,} decided verdicts "
+        f"(95% interval {100 * rate.low:.1f} to {100 * rate.high:.1f}%)"
     )
 
 

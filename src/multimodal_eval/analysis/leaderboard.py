@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.averaging import Averaging, figure_of
+from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, column_names
-from multimodal_eval.analysis.failures import BLANK, LEFT_OUT, WORST, Choice, CountedScores, Mask, counted_scores
+from multimodal_eval.analysis.counted_scores import CountedScores, counted_scores
+from multimodal_eval.analysis.failures import BLANK, LEFT_OUT, WORST, Choice, Mask
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
     AlignedScores,
@@ -26,10 +27,12 @@ from multimodal_eval.analysis.pairing import (
 )
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.headline import leading_metric
+from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, Calibrated, Figure, JsonObject, to_json
-from multimodal_eval.core.score import Estimate
+from multimodal_eval.core.records import COMPOSITE, JsonObject, to_json
+from multimodal_eval.core.score import STATISTICS, Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.stats.intervals import LEVEL, interval
@@ -44,31 +47,23 @@ class Difference:
 
     other: str
     value: float
-    low: float | None  # the interval of this one difference; None if it cannot be computed
+    low: float | None  # the interval, which holds for all pairs together; None if it cannot be computed
     high: float | None
     p_value: float | None  # corrected for all pairs
 
 
 def differences_of(
-    estimates: Sequence[Estimate],
-    best_first: Sequence[int],
-    names: Sequence[str],
-    clusters: Codes | None,
-    tests: Standings,
-    level: float,
+    best_first: Sequence[int], names: Sequence[str], tests: Standings
 ) -> dict[int, tuple[Difference, ...]]:
     """For each submission, its differences to the first, to the one above and to the one below, if there are any."""
-    stored: dict[tuple[int, int], Difference] = {}
 
     def difference(index: int, other: int) -> Difference:
-        if (other, index) in stored:  # the same pair from the other side
-            opposite = stored[other, index]
-            low, high = (None if end is None else -end for end in (opposite.high, opposite.low))
-            return Difference(names[other], -opposite.value, low, high, opposite.p_value)
-        figure = interval(estimates[index].minus(estimates[other]), clusters, level=level)
-        p_value = tests.p_values[min(index, other), max(index, other)]
-        stored[index, other] = Difference(names[other], figure.value, figure.low, figure.high, p_value)
-        return stored[index, other]
+        comparison = tests.comparisons[min(index, other), max(index, other)]  # the later minus the earlier
+        figure = comparison.difference
+        value, low, high = figure.point, figure.low, figure.high
+        if index < other:
+            value, low, high = -value, None if high is None else -high, None if low is None else -low
+        return Difference(names[other], value, low, high, comparison.p_value)
 
     differences: dict[int, tuple[Difference, ...]] = {}
     for place, index in enumerate(best_first):
@@ -95,10 +90,11 @@ class Standing:
     behind: float  # difference to the first, positive if this submission is worse
     p_value: float | None  # of the difference to the first, corrected for all pairs
     numbers: dict[str, float | None]  # every metric of the run, with failed answers counted
-    calibrated: Calibrated | None = None  # the score corrected by human labels, if the run has them
+    calibrated: Figure | None = None  # the score corrected by human labels, if the run has them
     differences: tuple[Difference, ...] = ()  # to the first and to the neighbours; empty in older versions
     failures: dict[str, int] = field(default_factory=dict)  # failed answers by reason, as in `failures.FAILURES`
     counted: dict[str, Figure] = field(default_factory=dict)  # metrics whose score differs from that of the run alone
+    ranks: tuple[int, int] | None = None  # the best and worst possible rank, for all submissions together
 
 
 @dataclass(frozen=True)
@@ -125,12 +121,16 @@ class Leaderboard(Displayed):
     refused: tuple[Refused, ...]
     command: str | None = None  # that ranked them, if it was a command
     failed_answers: str = LEFT_OUT  # what a failed answer counts as: worst, blank, a number; left-out in older versions
+    notes: tuple[str, ...] = ()  # on the test, such as strata that are too small for one of their own
+    statistics: str = "1"  # the version of the test and the intervals
 
     def to_dict(self) -> JsonObject:
         """The leaderboard as a JSON object. Without human labels, there are no calibrated values."""
         content = asdict(self)
         if self.command is None:
             del content["command"]
+        if not self.notes:
+            del content["notes"]
         for row in content["standings"]:
             calibrated, counted = row.pop("calibrated"), row.pop("counted")
             if calibrated is not None:
@@ -178,14 +178,21 @@ def leaderboard(
     metric, _ = metric_and_part(ranked_by, runs[0].entries)
     rule = paired.scores.rule
     signature = runs[0].info.signatures[metric].text
+    samples, left_out, method, rows, notes = _ranked(paired, names, ranked_by, level)
     board = Leaderboard(
         ranked_by,
-        runs[0].entries[metric].direction,
+        runs[0].entries[metric].better,
         signature if rule is None else f"{signature}|failures:{rule.label}",
-        *_ranked(paired, names, ranked_by, level),
+        samples,
+        left_out,
+        method,
+        level,
+        rows,
         tuple(refused),
         command,
         LEFT_OUT if rule is None else rule.label,
+        notes,
+        STATISTICS,
     )
     storage_at(output).write(RESULT, lambda path: path.write_bytes(to_json(board.to_dict())))
     return board
@@ -294,20 +301,20 @@ def metric_to_rank_by(names: Sequence[str], by: str | None, headline: str | None
 
 def _ranked(
     paired: _Paired, names: Sequence[str], metric: str, level: float
-) -> tuple[int, int, str, float, tuple[Standing, ...]]:
+) -> tuple[int, int, str, tuple[Standing, ...], tuple[str, ...]]:
     runs, order, averaging, columns = paired.runs, paired.order, paired.averaging, paired.scores.columns
     scored = np.logical_and.reduce([~np.isnan(column.values) for column in columns]) & ~paired.scores.left_out
     if not scored.any():
         raise ConfigError(f"{metric}: no sample is scored in all submissions")
     clusters = averaging.of(scored).clusters
     estimates = [column.estimate(scored, rows, averaging) for column, rows in zip(columns, order, strict=True)]
-    higher = runs[0].entries[metric_and_part(metric, runs[0].entries)[0]].direction == "higher"
-    tests = standings(estimates, clusters, higher_is_better=higher, level=level)
+    higher = runs[0].entries[metric_and_part(metric, runs[0].entries)[0]].better == "higher"
+    tests = standings(estimates, clusters, higher_is_better=higher, level=level, threads=cores())
     best_first = sorted(
         range(len(runs)), key=lambda i: (-estimates[i].value if higher else estimates[i].value, names[i])
     )
     first, ranked, method = best_first[0], list[Standing](), ""
-    differences = differences_of(estimates, best_first, names, clusters, tests, level)
+    differences = differences_of(best_first, names, tests)
     counted = _counted_figures(paired, metric, level)
     for number, index in enumerate(best_first, 1):
         values = columns[index].values[scored] if columns[index].column.stats is None else None
@@ -319,7 +326,7 @@ def _ranked(
                 ranked[-1].place if ranked and ranked[-1].value == estimates[index].value else number,
                 _tied(index, best_first, names, tests, 1 - level),
                 tests.ranks[index],
-                estimate.value,
+                estimate.point,
                 estimate.stderr,
                 estimate.low,
                 estimate.high,
@@ -333,9 +340,24 @@ def _ranked(
                 differences[index],
                 paired.scores.failures[index],
                 counted[index],
+                tests.ranges[index],
             )
         )
-    return len(scored), int((~scored).sum()), method, level, tuple(ranked)
+    return len(scored), int((~scored).sum()), method, tuple(ranked), _notes(averaging, tests)
+
+
+def _notes(averaging: Averaging, tests: Standings) -> tuple[str, ...]:
+    """Strata with a weight in which no difference could be shown alone."""
+    strata = averaging.strata
+    if strata is None:
+        return ()
+    unit = "sample" if averaging.clusters is None else "group"
+    return tuple(
+        f"the stratum {strata.names[code]!r} (weight {strata.weights[code]:g}) has {count} {unit}"
+        f"{'' if count == 1 else 's'}, too few for a test: "
+        + ("no places are claimed" if count == 1 else "no place rests on it alone")
+        for code, count in tests.small_strata
+    )
 
 
 def _counted_figures(paired: _Paired, ranked_by: str, level: float) -> list[dict[str, Figure]]:
@@ -363,7 +385,7 @@ def _counted_figures(paired: _Paired, ranked_by: str, level: float) -> list[dict
     return figures
 
 
-def _calibrated(run: Run, metric: str, counted: dict[str, Figure]) -> Calibrated | None:
+def _calibrated(run: Run, metric: str, counted: dict[str, Figure]) -> Figure | None:
     """The score corrected by human labels. It leaves failed answers out, so there is none if they count."""
     return run.entries[metric].calibrated if metric in run.entries and metric not in counted else None
 
@@ -371,7 +393,7 @@ def _calibrated(run: Run, metric: str, counted: dict[str, Figure]) -> Calibrated
 def _figure(column: AlignedScores, rows: Mask, order: Codes, averaging: Averaging, level: float) -> Figure:
     estimate = column.estimate(rows, order, averaging)
     values = column.values[rows] if column.column.stats is None or estimate.of_values else None
-    figure = figure_of(interval(estimate, averaging.of(rows).clusters, values=values, level=level))
+    figure = interval(estimate, averaging.of(rows).clusters, values=values, level=level)
     return msgspec.convert(msgspec.to_builtins(figure), Figure)  # an end at a bound becomes a float, as in a file
 
 

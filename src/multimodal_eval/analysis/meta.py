@@ -7,18 +7,20 @@ left out for all metrics, so that all coefficients are computed on the same judg
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from multimodal_eval.analysis.pairing import MAX_LEFT_OUT
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import InputError, Problem
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import Calibration
 from multimodal_eval.core.progress import Progress
-from multimodal_eval.core.records import Figure, JsonObject
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.stats.correlation import (
     COEFFICIENTS,
     Coefficient,
@@ -27,7 +29,8 @@ from multimodal_eval.stats.correlation import (
     paired_difference,
 )
 from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
-from multimodal_eval.stats.paired import detectable_effect, holm
+from multimodal_eval.stats.paired import holm
+from multimodal_eval.stats.power import detectable_effect
 
 
 @dataclass
@@ -153,7 +156,7 @@ def _figure(kind: str, coefficient: Coefficient, clusters: Codes) -> Coefficient
     if interval is None:
         reason = f"undefined: {coefficient.reason}"
         return CoefficientFigure(value=None, stderr=None, low=None, high=None, method=reason)
-    return CoefficientFigure(**asdict(interval), epsilon=coefficient.epsilon)
+    return CoefficientFigure(**asdict(interval.bare), epsilon=coefficient.epsilon)
 
 
 def _pairs(coefficients: dict[str, Coefficient], clusters: Codes) -> list[MetricPair]:

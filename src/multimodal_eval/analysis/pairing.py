@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, read_column, read_scores
+from multimodal_eval.analysis.failure_conventions import as_aggregated
+from multimodal_eval.analysis.failures import Stored
 from multimodal_eval.analysis.slices import read_strata
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import float_values, integers
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError
 from multimodal_eval.core.metric import Metric, metric_and_part
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, statistics_of
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics_registry import as_in_run
@@ -27,9 +30,9 @@ _DATA_COLUMNS = ("question", "choices", "references", "expected_answer", "captio
 _SHOWN_IDS = 3
 
 
-def pair_runs(runs: Sequence[Run]) -> tuple[list[str], list[Codes]]:
+def pair_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> tuple[list[str], list[Codes]]:
     """The names of the runs, and for each run its rows in the order of the first run's samples."""
-    names = run_names(runs)
+    names = run_names(runs) if names is None else _checked(names, runs)
     return names, _rows_by_id(runs, names)
 
 
@@ -41,6 +44,13 @@ def run_names(runs: Sequence[Run]) -> list[str]:
     if len(set(names)) < len(names):
         raise ConfigError(f"a run cannot be compared with itself: {', '.join(names)}")
     return names
+
+
+def _checked(names: Sequence[str], runs: Sequence[Run]) -> list[str]:
+    """The names that a call gives."""
+    if isinstance(names, str) or len(names) != len(runs) or len(set(names)) < len(names) or not all(names):
+        raise ConfigError(f"`names` must have {len(runs)} different names, one for each run. Got {names!r} instead.")
+    return list(names)
 
 
 def part_count(run: Run) -> int:
@@ -127,18 +137,34 @@ def require_same_signatures(runs: Sequence[Run], names: Sequence[str], metric: s
         raise ConfigError(f"{metric} cannot be compared, its signatures differ: {differences}")
 
 
+def require_same_statistics(runs: Sequence[Run], names: Sequence[str]) -> None:
+    """Raise an error if the stored intervals of the runs are of different versions of the statistics."""
+    versions = [statistics_of(run.info) for run in runs]
+    for run, version, name in zip(runs, versions, names, strict=True):
+        if version != versions[0]:
+            older = (runs[0] if int(versions[0]) < int(version) else run).folder.label
+            raise ConfigError(
+                f"the stored intervals of {names[0]} and {name} are of different versions of the statistics "
+                f"({versions[0]} and {version}). Compute them again: "
+                f"mmeval rescore {quote(older)} -o {quote(f'{older}-again')}"
+            )
+
+
 def require_same_data(runs: Sequence[Run], names: Sequence[str], order: Sequence[Codes]) -> None:
     """Raise an error if samples with the same id have different questions or references; answers may differ."""
     if len(runs) < 2:
         return
-    columns = [name for name in _DATA_COLUMNS if all(name in _sample_columns(run) for run in runs)]
+    in_order = {number for number in range(1, len(runs)) if order[number] is order[0]}
+    equal = _with_equal_parts(runs, in_order)
     others = [
         (run, name, rows)
-        for run, name, rows in zip(runs[1:], names[1:], order[1:], strict=True)
-        if not (rows is order[0] and _have_equal_parts(runs[0], run, columns))
+        for number, (run, name, rows) in enumerate(zip(runs, names, order, strict=True))
+        if number not in equal
     ]
     if not others:
         return
+    stored = [set(_sample_columns(run)) for run in runs]
+    columns = [name for name in _DATA_COLUMNS if all(name in names_of_run for names_of_run in stored)]
     first = _data_hashes(runs[0], columns)
     for run, name, rows in others:
         differing = np.flatnonzero(_data_hashes(run, columns)[rows] != first)
@@ -151,16 +177,23 @@ def require_same_data(runs: Sequence[Run], names: Sequence[str], order: Sequence
             )
 
 
-def _have_equal_parts(first: Run, second: Run, columns: Sequence[str]) -> bool:
-    """Whether the columns of two runs with samples in the same order are equal, part by part."""
-    if first.info.parts != second.info.parts:
-        return False
-    return all(
-        first.folder.read_part("samples", part, list(columns)).equals(
-            second.folder.read_part("samples", part, list(columns))
-        )
-        for part in range(part_count(first))
-    )
+def _with_equal_parts(runs: Sequence[Run], numbers: Collection[int]) -> set[int]:
+    """The first run, and those of the others whose questions and references are equal to its own, part by part."""
+    equal = {number for number in numbers if runs[number].info.parts == runs[0].info.parts}
+    for part in range(part_count(runs[0]) if equal else 0):
+        first = _data_of(runs[0], part)
+        equal = {number for number in equal if _are_equal(first, _data_of(runs[number], part))}
+    return {0, *equal}
+
+
+def _data_of(run: Run, part: int) -> pa.Table:
+    """What is compared of a part; older run folders have fewer columns."""
+    return run.folder.read_part("samples", part, list(_DATA_COLUMNS))
+
+
+def _are_equal(first: pa.Table, second: pa.Table) -> bool:
+    shared = [name for name in first.column_names if name in second.column_names]
+    return bool(first.select(shared).equals(second.select(shared)))
 
 
 def _sample_columns(run: Run) -> list[str]:
@@ -199,10 +232,20 @@ def require_enough_scored(name: str, scored: NDArray[np.bool_], *, allow_partial
 # The scores of runs over the same samples, with rows in a common order.
 
 
-def metric_of(run: Run, name: str) -> Metric | None:
+def metric_of(run: Stored, name: str) -> Metric | None:
     """The metric that aggregates the scores, as configured in the run; None for a composite, which is a mean."""
     metric_name = run.info.signatures[COMPOSITE].headline if name == COMPOSITE else name
     return None if metric_name is None else as_in_run(run.info, metric_name)
+
+
+def metrics_behind(run: Stored, name: str) -> list[Metric]:
+    """The metrics that a value depends on: those of a composite, or the metric itself."""
+    metric = metric_of(run, name)
+    if metric is not None:
+        return [metric]
+    parts = run.info.signatures[COMPOSITE].weights
+    known = [each for each in parts if each in run.info.signatures]  # the others could not run
+    return [part for each in known if (part := metric_of(run, each)) is not None]
 
 
 @dataclass(frozen=True)
@@ -226,12 +269,16 @@ class AlignedScores:
         return estimate_of(self.metric, rows, self.part)
 
 
-def aligned_scores(run: Run, stored: Sequence[str], order: Codes, name: str) -> AlignedScores:
-    """The scores of a metric, or of `metric.part`; `stored` are the columns of the run."""
+def aligned_scores(
+    run: Run, stored: Sequence[str], order: Codes, name: str, table: pa.Table | None = None
+) -> AlignedScores:
+    """The scores of a metric, or of `metric.part`; `stored` are the columns of the run, `table` those already read."""
     metric_name, part = metric_and_part(name, run.info.signatures)
     metric = metric_of(run, metric_name)
     bounds = (0, 1) if metric is None else metric.bounds
-    column = read_column(run.folder, part_count(run), stored, metric_name, bounds)
+    column = read_column(run.folder, part_count(run), stored, metric_name, bounds, table)
+    if run.info.config.count_failures is not None:
+        column = as_aggregated(run, metric, column, metrics_behind(run, metric_name))
     if part and part not in column.parts:
         raise UnknownNameError(f"part of {metric_name}", part, column.parts)
     values = column.parts[part] if part else column.values

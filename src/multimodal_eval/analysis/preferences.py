@@ -5,16 +5,17 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.averaging import figure_of
 from multimodal_eval.analysis.columns import cluster_codes, column_names, read_column, read_scores
 from multimodal_eval.core.display import p_comparison
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_config import DECIDED
-from multimodal_eval.core.records import ComparedPair, Figure, MetricEntry
+from multimodal_eval.core.records import ComparedPair
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.intervals import LEVEL
-from multimodal_eval.stats.paired import MIN_UNITS, ROUNDS, randomization_p_values
+from multimodal_eval.stats.power import MIN_UNITS
+from multimodal_eval.stats.randomization import ROUNDS, randomization_p_values
 
 __all__ = ["Failure", "Preference", "conclusion", "preference_of", "preferences_of"]
 
@@ -83,7 +84,7 @@ def preference_of(run: Run, metric: str, *, rounds: int = ROUNDS, seed: int = 0)
         ties=int((shares == 0.5).sum()),
         losses=int((shares < 0.5).sum()),
         identical=identical,
-        win_rate=figure_of(entry),
+        win_rate=entry.bare,
         length_controlled=entry.parts.get("length_controlled"),
         flips=entry.parts.get("flip"),
         first=entry.parts.get("first"),
@@ -98,7 +99,7 @@ def preference_of(run: Run, metric: str, *, rounds: int = ROUNDS, seed: int = 0)
 def conclusion(preference: Preference) -> str:
     """Which system is better by the judge, if this is known, and by which method."""
     if preference.stopped is not None:
-        level = f"{100 * (preference.confidence or LEVEL):g} % confidence"
+        level = f"{100 * (preference.confidence or LEVEL):g}% confidence"
         method = f"{level} about these {preference.stopped.population:,} pairs, valid at any stopping time"
         if preference.stopped.outcome == "equal":
             return f"the two are equally good, within the margin, by this judge ({method})"
@@ -127,7 +128,7 @@ def _certain(pair: ComparedPair) -> str | None:
     return {"better": pair.system, "worse": pair.baseline_system}.get(pair.outcome)
 
 
-def _better(entry: MetricEntry, p_value: float | None, system: str, baseline: str) -> str | None:
+def _better(entry: Figure, p_value: float | None, system: str, baseline: str) -> str | None:
     if entry.value is None or p_value is None or p_value >= _ALPHA:
         return None
     return system if entry.value > 0.5 else baseline

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Aggregate, Averaging
@@ -17,8 +18,8 @@ from multimodal_eval.analysis.columns import Codes, Statistics, cluster_codes, r
 from multimodal_eval.analysis.pairing import metric_of
 from multimodal_eval.analysis.slices import NO_VALUE
 from multimodal_eval.core.aggregates import estimate_of
-from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.core.records import Entry, fields_of
+from multimodal_eval.core.errors import MultimodalEvalError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.data.runs.run import Run
 
@@ -36,7 +37,7 @@ class Slices:
 
     column: str
     asked: bool
-    values: dict[str, dict[str, Entry]]  # value -> metric -> entry
+    values: dict[str, dict[str, Figure]]  # value -> metric -> entry
     counts: dict[str, int]
 
 
@@ -77,6 +78,22 @@ def _few_values(run: Run) -> dict[str, dict[str, Codes]]:
         name: {value: np.concatenate(pieces) for value, pieces in by_value.items()} for name, by_value in rows.items()
     }
     return {name: _sorted(by_value, start) for name, by_value in joined.items() if _is_useful(by_value, start)}
+
+
+def rows_by_value(run: Run, column: str) -> dict[str, Codes]:
+    """The rows of each value of one column, in the order of the values; rows without it have none."""
+    texts: list[str] = []
+    is_known = False
+    for part in range(len(run.info.parts)):
+        table = run.folder.read_part("samples", part, [*_FIELDS, "metadata"])
+        columns = _columns(table, ())
+        is_known = is_known or column in columns
+        values = columns.get(column, [_ABSENT] * len(table))
+        texts += [NO_VALUE if value is None or value is _ABSENT else str(value) for value in values]
+    if not is_known:
+        raise UnknownNameError("column of the samples", column, list(_few_values(run)))
+    rows = np.array(texts)
+    return {value: np.flatnonzero(rows == value) for value in sorted(set(texts))}
 
 
 _ABSENT = object()  # a sample without the column
@@ -126,7 +143,7 @@ def _computed(run: Run, columns: Mapping[str, Mapping[str, Codes]]) -> Iterator[
     parts = len(run.info.parts)
     by_cluster = run.info.config.strata is not None  # as in the slices that the run stores
     averaging = Averaging(cluster_codes(run.scores(["group"]).column("group")), by_cluster=by_cluster)
-    tables: dict[str, dict[str, dict[str, Entry]]] = {
+    tables: dict[str, dict[str, dict[str, Figure]]] = {
         column: {value: {} for value in values} for column, values in columns.items()
     }
     for name, entry in run.entries.items():
@@ -152,12 +169,12 @@ def _aggregate(run: Run, name: str) -> Aggregate | None:
     return partial(estimate_of, metric)
 
 
-def _entry(column: Statistics, aggregate: Aggregate, averaging: Averaging) -> Entry:
+def _entry(column: Statistics, aggregate: Aggregate, averaging: Averaging) -> Figure:
     """The entry of a metric over the selected rows."""
     scored: NDArray[np.bool_] = column.scored
     figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
-    return Entry(
-        **fields_of(figure),
+    return replace(
+        figure,
         n_scored=int(scored.sum()),
         n_total=len(scored),
         unscored={},

@@ -13,43 +13,29 @@ from multimodal_eval.cli.options import (
     Params,
     RunLocation,
     ScoringByDefault,
-    format_option,
     gate_options,
+    overwrite_option,
     progress_bar,
+    refuse_overwrite_alone,
     report_option,
+    result_format_option,
 )
-from multimodal_eval.cli.show import DASH, as_text, console, interval, number, percent, table_of
-from multimodal_eval.cli.terminal import styled, warning
+from multimodal_eval.cli.printing import print_blocks, print_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rich.table import Table
-    from rich.text import Text
-
-    from multimodal_eval.analysis.classification import Ceiling, Classification, Difference, SoftScore, WayScores
     from multimodal_eval.cli.finish import Gate
     from multimodal_eval.contests.clarity.columns import ClarityColumns
-    from multimodal_eval.contests.clarity.dataset import Checked
     from multimodal_eval.contests.clarity.labels import TaskName
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.display.blocks import Block
     from multimodal_eval.run.plan import Plan
-    from multimodal_eval.stats.agreement_report import AgreementReport, Consensus
-    from multimodal_eval.stats.intervals import Interval
-    from multimodal_eval.stats.resampling import Agreement
 
     Gates = dict[str, list[Gate]]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 TASKS = ("clarity", "evasion")
-SHOWN_DIFFERENCES = 8
-NAMES = {
-    "strict": "strict",
-    "any_match": "any-match",
-    "any_match_all": "any-match, charging all",
-    "majority": "majority vote",
-    "dawid_skene": "Dawid-Skene labels",
-}
 
 
 def column_options(command: Command) -> Command:
@@ -100,6 +86,7 @@ def clarity() -> None:
 @click.option(
     "-o", "--output", type=RunLocation(), help="Run folder or URL; for two tasks, the parent folder of both runs."
 )
+@overwrite_option
 @column_options
 @click.option("--group", help="The column that groups dependent rows, such as an interview, for the intervals.")
 @click.option(
@@ -109,7 +96,7 @@ def clarity() -> None:
     show_default=True,
     help="Predictions outside the taxonomy.",
 )
-@format_option
+@result_format_option
 @gate_options(
     under=": evasion=0.5 (the official score), evasion.f1_majority=0.4",
     over=", for metrics for which lower is better; CLARITY has none",
@@ -118,9 +105,11 @@ def clarity() -> None:
 @report_option
 def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) -> None:
     """Score PREDICTIONS; the command name `score` is optional."""
+    from multimodal_eval.cli.finish import least_coverage
     from multimodal_eval.cli.report import write_report
     from multimodal_eval.contests.clarity.contest import prepare, score_tasks
 
+    refuse_overwrite_alone({**params, "output": output})
     prepared = prepare(
         data,
         predictions,
@@ -132,13 +121,13 @@ def score(data: Path, predictions: Path, output: Any, task: Any, **params: Any) 
     )
     gates = _gates(params, {name: submission.plan for name, submission in prepared.items()})
     with progress_bar() as progress:
-        runs = score_tasks(prepared, output, progress)
+        runs = score_tasks(prepared, output, progress, overwrite=params["overwrite"])
     pages = [write_report(run, enabled=params["wants_report"]) for run in runs.values()]
     _show(runs, params["format_"])
     for page in pages if params["format_"] == "table" else ():
         if page is not None:
             click.echo(f"report: {page}")
-    _check_thresholds(runs, gates, params["min_coverage"])
+    _check_thresholds(runs, gates, least_coverage(params))
 
 
 def _gates(params: Params, plans: Mapping[str, Plan]) -> Gates:
@@ -161,20 +150,19 @@ def _gates(params: Params, plans: Mapping[str, Plan]) -> Gates:
 
 def _show(runs: dict[TaskName, Run], format_: str) -> None:
     from multimodal_eval.analysis.classification import classification_of
-    from multimodal_eval.core.records import to_json
+    from multimodal_eval.display.of_classification import classification_blocks
+    from multimodal_eval.display.of_run import settings_blocks
 
     reports = {name: classification_of(run) for name, run in runs.items()}
-    if format_ == "json":
-        content = {
-            name: {**run.results, "run": run.folder.label, "classification": reports[name]}
-            for name, run in runs.items()
-        }
-        click.echo(to_json(content).decode(), nl=False)
-        return
+    content = {
+        name: {**run.results, "run": run.folder.label, "classification": reports[name]} for name, run in runs.items()
+    }
+    blocks: list[Block] = []
     for name, run in runs.items():
         report = reports[name]
         assert report is not None
-        _show_classification(report, run)
+        blocks += [*classification_blocks(report), *settings_blocks(run)]
+    print_blocks(blocks, format_, lambda: content)
 
 
 def _check_thresholds(runs: dict[TaskName, Run], gates: Gates, min_coverage: float | None) -> None:
@@ -196,168 +184,10 @@ def _check_thresholds(runs: dict[TaskName, Run], gates: Gates, min_coverage: flo
 @click.option("--data", type=click.Path(path_type=Path), help="The rows that FILE must answer, each once.")
 @click.option("--task", type=click.Choice(TASKS), help="Default: inferred from the labels.")
 @column_options
-@format_option
+@result_format_option
 def check_submission(file: Path, data: Path | None, task: Any, format_: str, **params: Any) -> None:
     """List all problems of FILE, a table or the contest's zip, before you upload it."""
     from multimodal_eval.contests.clarity.dataset import check
 
     checked = check(file, data, task, columns_of(params))
-    if format_ == "json":
-        from multimodal_eval.core.records import to_json
-
-        click.echo(to_json(checked).decode(), nl=False)
-    else:
-        _show_check(checked)
-
-
-# The output fits into 100 columns.
-
-
-def _show_classification(report: Classification, run: Run) -> None:
-    """Print the scores, classes, confusion matrix, annotators and notes."""
-    out = console()
-    official = report.scores[report.official]
-    out.print(_scores(report))
-    out.print(styled(("★", "bold"), f" {report.official_because}"), soft_wrap=True)
-    if official.macro_f1 is not None:
-        under = NAMES[report.official]
-        out.print(_classes(official, under))
-        out.print(_confusions(report.labels, official, under))
-    if report.human_ceiling is not None:
-        out.print(_annotators(report.human_ceiling, report.agreement))
-    if report.agreement is not None:
-        out.print(_agreement(report.agreement))
-    if report.consensus:
-        out.print(_differences(report.consensus))
-    if report.agreement is not None and report.agreement.consensus is not None:
-        out.print(_vote(report.agreement.consensus), soft_wrap=True)
-    for note in _notes(report, official):
-        out.print(warning(note), soft_wrap=True)
-    out.print("\nsignatures", style="bold")
-    for signature in run.info.signatures.values():
-        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
-    out.print(f"\nrun folder: {as_text(run.folder.label)}\n", soft_wrap=True)
-
-
-def _cells(figure: Interval | SoftScore | Agreement | None) -> list[str]:
-    return [DASH, DASH] if figure is None else [number(figure.value), interval(figure.low, figure.high)]
-
-
-def _scores(report: Classification) -> Table:
-    title = f"{report.task}, {report.n:,} rows"
-    table = table_of(title, ["score"], ["macro F1", "95 % interval", "accuracy", "95 % interval", "rows"])
-    for name, scores in report.scores.items():
-        star = " ★" if name == report.official else ""
-        cells = (*_cells(scores.macro_f1), *_cells(scores.accuracy))
-        table.add_row(NAMES[name] + star, *cells, str(scores.n_scored or 0), style="bold" if star else "")
-    if report.soft is not None:
-        table.add_row("soft: share of annotators", DASH, DASH, *_cells(report.soft), str(report.soft.n_scored))
-    ceiling = report.human_ceiling
-    if ceiling is not None:
-        cells = (*_cells(ceiling.macro_f1), *_cells(ceiling.accuracy))
-        table.add_row("human ceiling, any-match", *cells, "", style="dim")
-    return table
-
-
-def _classes(official: WayScores, under: str) -> Table:
-    table = table_of(f"classes, {under}", ["label"], ["precision", "recall", "F1", "gold", "predicted"])
-    for label, row in (official.per_class or {}).items():
-        figures = (number(value) for value in (row["precision"], row["recall"], row["f1"]))
-        table.add_row(as_text(label), *figures, f"{row['support']:,}", f"{row['predicted']:,}")
-    return table
-
-
-def _confusions(labels: list[str], official: WayScores, under: str) -> Table:
-    """Rows are gold labels, columns predicted labels by number. The last column counts predictions outside them."""
-    numbers = [str(position) for position in range(1, len(labels) + 1)]
-    matrix, classes = official.confusion_matrix or [], (official.per_class or {}).values()
-    outside = [scores["support"] - sum(row) for scores, row in zip(classes, matrix, strict=True)]
-    heads = [*numbers, *(["none"] if any(outside) else [])]
-    table = table_of(f"gold and predicted, {under}", ["gold \\ predicted"], heads)
-    for index, (label, row) in enumerate(zip(labels, matrix, strict=True)):
-        cells = [_count(count, diagonal=column == index) for column, count in enumerate(row)]
-        table.add_row(f"{numbers[index]} {as_text(label)}", *cells, *([_count(outside[index])] if any(outside) else []))
-    return table
-
-
-def _count(count: int, *, diagonal: bool = False) -> str | Text:
-    shown = f"{count:,}" if count else "·"
-    return styled((shown, "bold")) if diagonal else shown
-
-
-def _annotators(ceiling: Ceiling, agreement: AgreementReport | None) -> Table:
-    """Each annotator against the others, by the rule used for systems."""
-    labels = {person.name: person.n_ratings for person in (agreement.annotators if agreement else ())}
-    title = "annotators, each against the others by any-match"
-    table = table_of(title, ["annotator"], ["labels", "macro F1", "95 % interval", "accuracy", "95 % interval"])
-    for name, scores in ceiling.by_annotator.items():
-        cells = [DASH] * 4 if scores is None else [*_cells(scores.macro_f1), *_cells(scores.accuracy)]
-        table.add_row(as_text(name), f"{labels.get(name, 0):,}", *cells)
-    return table
-
-
-def _figures(report: AgreementReport) -> list[Agreement]:
-    """All coefficients except a Fleiss' kappa that missing labels leave undefined: alpha handles them."""
-    return [figure for figure in report.figures if figure.value is not None or not figure.name.startswith("Fleiss")]
-
-
-def _agreement(report: AgreementReport) -> Table:
-    table = table_of("annotator agreement", ["coefficient"], ["value", "95 % interval", "rows"])
-    for figure in _figures(report):
-        name = figure.name if figure.value is not None else f"{figure.name} (undefined)"
-        table.add_row(name, *_cells(figure), f"{figure.n_units:,}")
-    for pair in report.pairs:
-        name = f"{pair.kappa.name}, {' and '.join(pair.annotators)}"
-        table.add_row(as_text(name), *_cells(pair.kappa), f"{pair.kappa.n_units:,}", style="dim")
-    return table
-
-
-def _differences(rows: list[Difference]) -> Table:
-    """Rows in which Dawid-Skene differs from the majority vote."""
-    table = table_of("vote and Dawid-Skene differ", ["id", "annotators", "vote", "Dawid-Skene"], ["probability"])
-    table.columns[1].max_width = 40
-    for row in rows[:SHOWN_DIFFERENCES]:
-        labels = ", ".join(str(label or DASH) for label in (row.annotations or {}).values())
-        table.add_row(*map(as_text, (row.id, labels, row.majority, row.dawid_skene)), percent(row.probability))
-    return table
-
-
-def _vote(consensus: Consensus) -> str:
-    return (
-        f"one label per row: Dawid-Skene differs from the majority vote in {consensus.differs_from_majority:,} of "
-        f"{consensus.n_units:,} rows; the vote is tied in {consensus.majority_ties:,}"
-    )
-
-
-def _notes(report: Classification, official: WayScores) -> list[str]:
-    notes = list(report.notes)
-    for name, scores in report.scores.items():
-        if scores.macro_f1 is None:
-            notes.append(f"{NAMES[name]}: {scores.reason}")
-    if official.n_skipped:
-        notes.append(f"{official.n_skipped:,} of {report.n:,} rows have no gold label and are skipped")
-    if official.few_gold:
-        few = ", ".join(official.few_gold)
-        notes.append(f"fewer than 10 gold examples, so the interval of macro F1 is too narrow: {few}")
-    if report.agreement is not None:
-        figures = [*_figures(report.agreement), *(pair.kappa for pair in report.agreement.pairs)]
-        notes += dict.fromkeys(f"{figure.name}: {figure.reason}" for figure in figures if figure.reason)
-        notes += report.agreement.notes
-    return notes
-
-
-def _show_check(checked: Checked) -> None:
-    """Print the content of a submission without problems."""
-    out = console()
-    for task, counts in checked.labels.items():
-        table = table_of(f"{task}, {checked.rows:,} rows", ["label"], ["predicted", "share"])
-        for label, count in counts.items():
-            table.add_row(label, f"{count:,}", percent(count / checked.rows))
-        out.print(table)
-    for note in checked.notes:
-        out.print(warning(note), soft_wrap=True)
-    compared = checked.compared_with
-    against = f"answers every row of {compared} once" if compared else "not compared with data"
-    out.print(f"no problems in {as_text(checked.file)} ({checked.form}; {as_text(against)})", soft_wrap=True)
-    if not compared:
-        out.print("  to check that every row is answered: --data DATA")
+    print_result(checked, format_, lambda: checked)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 from msgspec import structs
 
-from multimodal_eval.cli.options import MetricOptions, progress_bar
-from multimodal_eval.core.display import with_margin
+from multimodal_eval.cli.layers import LayeredCommand
+from multimodal_eval.cli.options import MetricOptions, progress_bar, result_format_option
+from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.core.metric import configured
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Row, Table, Text
+from multimodal_eval.display.wording import listed
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from multimodal_eval.analysis.compare import MetricComparison, RunComparison
+    from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.core.config import RunConfig
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.data.runs.run import Run
@@ -35,16 +37,16 @@ METRICS = ("rouge_l", "meteor", "cider", "semantic_similarity")
 PROMPT = "Rephrase this image caption in one short sentence: "
 
 
-def show_generated(data: Path, folder: Path, out: Console) -> None:
-    """Generate, score and print. If the model cannot be used, the demo says so and continues without it."""
+def generated_blocks(data: Path, folder: Path) -> Iterator[Block]:
+    """Generate and score. If the model cannot be used, the demo says so and continues without it."""
     from multimodal_eval.core.errors import ModelError, UnavailableError
 
     try:
         run = _generated(data / "captioning.jsonl", folder / "generated" / "smollm2")
     except (UnavailableError, ModelError) as fault:
-        out.print(f"generated: left out, because the model cannot be used here ({fault})\n", soft_wrap=True)
+        yield Text(f"generated: left out, because the model cannot be used here ({fault})")
         return
-    _print(run, out)
+    yield from _written(run)
 
 
 def _generated(captions: Path, folder: Path) -> Run:
@@ -74,21 +76,14 @@ def _generated(captions: Path, folder: Path) -> Run:
         )
 
 
-def _print(run: Run, out: Console) -> None:
-    from multimodal_eval.cli.show import as_text, table_of
-
+def _written(run: Run) -> Iterator[Block]:
     title = f"generated: SmolLM2 rephrases captions, {SAMPLES} samples"
-    table = table_of(title, ["metric"], ["SmolLM2", "scored"])
-    for name in METRICS:
-        entry = run.entries[name]
-        score = with_margin(entry.value or 0, entry.low, entry.high)
-        table.add_row(name, score, f"{entry.n_scored} / {entry.n_total}")
-    out.print(table)
-    examples = table_of("what it writes", ["caption that it reads", "what it makes of it"], [])
+    yield Figures([FigureRow(run.figures[name]) for name in METRICS], value="SmolLM2", title=title)
+    examples = []
     for sample in list(run.samples())[:3]:
         answer = sample.generated_answer or sample.error or ""
-        examples.add_row(as_text((sample.prompt or "").removeprefix(PROMPT)), as_text(answer))
-    out.print(examples)
+        examples.append(Row([(sample.prompt or "").removeprefix(PROMPT), answer]))
+    yield Table(["caption that it reads", "what it makes of it"], examples, 2, "what it writes")
 
 
 SYSTEMS = ("alba", "boreas")
@@ -112,16 +107,17 @@ OPTIONS: MetricOptions = {
 DIALOGUE = "24 conversations in Russian and English, with images and speech"
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.option("--fetch", "fetching", is_flag=True, help="First fetch the two models that the demo needs: once, 176 MB.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep the runs in this folder.")
 @click.option(
     "--files", type=click.Path(path_type=Path), help="Only copy the data into this new folder, to try commands on them."
 )
-def demo(fetching: bool, output: Path | None, files: Path | None) -> None:
+@result_format_option
+def demo(fetching: bool, output: Path | None, files: Path | None, format_: str) -> None:
     """Score two imaginary systems on all five tasks and in dialogues, with every metric, and compare them."""
     if files is None:
-        _run_demo(fetching, output)
+        _run_demo(fetching, output, format_)
     elif fetching or output is not None:
         raise click.UsageError("--files only copies the data: leave out --fetch and -o")
     else:
@@ -138,15 +134,25 @@ def _copy_data(target: Path) -> None:
         raise RunFolderError(f"{target} already exists. Name another folder")
     with as_file(files("multimodal_eval.data") / "demo") as data:
         shutil.copytree(data, target, ignore=shutil.ignore_patterns("__pycache__"))
-    pair = f"{target / 'captioning.jsonl'} {target / 'captioning.alba.jsonl'}"
-    click.echo(f"data: {target}     Next, for example: mmeval score {pair} --metrics rouge_l")
+    click.echo(f"data: {target}\nNext, for example:")
+    for command in next_steps(target):
+        click.echo(f"  {command}")
 
 
-def _run_demo(fetching: bool, output: Path | None) -> None:
+def next_steps(data: Path) -> list[str]:
+    """Commands for the files of the demo. They need no models."""
+    captions = quote(str(data / "captioning.jsonl"))
+    names = [f"captioning.{system}" for system in SYSTEMS]
+    scored = [f"mmeval score {captions} {quote(str(data / name))}.jsonl --metrics rouge_l,cider_d" for name in names]
+    runs = " ".join(f"runs/{name}" for name in names)
+    compared = f"mmeval compare {runs} --allow-partial"
+    return [*scored, compared, f"mmeval report {runs} -o report.html", "mmeval card cider_d"]
+
+
+def _run_demo(fetching: bool, output: Path | None, format_: str) -> None:
     from importlib.resources import as_file, files
 
     from multimodal_eval.cli.fetch import fetch_all
-    from multimodal_eval.cli.show import console
     from multimodal_eval.core.errors import RunFolderError, UnavailableError
     from multimodal_eval.models.runtime import missing_runtime
     from multimodal_eval.run.plan import needed_resources
@@ -172,9 +178,9 @@ def _run_demo(fetching: bool, output: Path | None) -> None:
     with ExitStack() as stack:
         data = stack.enter_context(as_file(files("multimodal_eval.data") / "demo"))
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mmeval-")))
-        _show(configs, data, folder, console(), with_models=no_models is None)
-    if output is not None:
-        click.echo(f"\nruns: {output}     Next, for example: mmeval compare {output}/vqa/alba {output}/vqa/boreas")
+        print_blocks(_blocks(configs, data, folder, with_models=no_models is None), format_)
+    if output is not None and format_ == "table":
+        click.echo(f"\nruns: {output}     Compare two of them: mmeval compare {output}/vqa/alba {output}/vqa/boreas")
 
 
 def _config(task: str) -> RunConfig:
@@ -206,32 +212,58 @@ def _without_models(configs: Mapping[str, RunConfig]) -> tuple[dict[str, RunConf
     return kept, [*left_out, "answers of SmolLM2"]
 
 
-def _show(configs: dict[str, RunConfig], data: Path, folder: Path, out: Console, *, with_models: bool) -> None:
+def _blocks(configs: dict[str, RunConfig], data: Path, folder: Path, *, with_models: bool) -> Iterator[Block]:
     from multimodal_eval.run.opening import planned
 
-    out.print(
-        "Two imaginary systems, Alba and Boreas, see 24 drawn images and 20 photographs and hold 24 conversations.\n"
-        "Who is better?\n"
+    yield Text(
+        "Two imaginary systems, Alba and Boreas, see 24 drawn images and 20 photographs and hold 24 conversations."
     )
+    yield Text("Who is better?")
+    comparisons: dict[str, RunComparison] = {}
     for task, config in configs.items():
-        comparison = _compared(
+        comparisons[task] = comparison = _compared(
             {system: planned(config, data / f"{task}.jsonl", data / f"{task}.{system}.jsonl") for system in SYSTEMS},
             folder / task,
         )
-        out.print(_fitting(f"{task}: {TASKS[task][0]}, {comparison.samples} samples", comparison, out))
-    comparison = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
-    out.print(_fitting(f"dialogue: {DIALOGUE}, {comparison.samples} replies", comparison, out))
+        yield _differences(f"{task}: {TASKS[task][0]}, {comparison.samples} samples", comparison)
+    comparisons["dialogue"] = comparison = _compared(_dialogues(data / "dialogue"), folder / "dialogue")
+    yield _differences(f"dialogue: {DIALOGUE}, {comparison.samples} replies", comparison)
     if with_models:
-        _show_extremes(folder / "captioning", out)
-        show_generated(data, folder, out)
-    out.print(
-        "± reaches the farther end of a 95 % interval. The interval of a difference is over the samples that both "
-        "systems answered and is shown if the terminal is wide enough. ▲ better, ▼ worse, beyond chance; ↓ lower is "
-        "better. A generator's error message is unscored and never counts as 0. Dialogues are weighted by type.\n"
-        "Score your own data: mmeval score answers.jsonl --task captioning\n"
-        "Let a model answer: mmeval run data.jsonl --model openai:NAME --base-url URL --task vqa\n"
-        "Read about a metric: mmeval card clip_score"
+        yield _extremes(folder / "captioning")
+        yield from generated_blocks(data, folder)
+    yield Text(
+        "Scores are over the samples that both systems answered. ▲ Boreas is better, ▼ Boreas is worse, beyond chance. "
+        "A generator's error message is unscored and never counts as 0. Dialogues are weighted by type."
     )
+    yield Text(f"Who is better? {who_is_better(comparisons)}", tone="strong")
+    yield Text("Next, for example:")
+    yield from (Text(f"  {command}") for command in ("mmeval demo --files demo", *next_steps(Path("demo"))))
+
+
+def who_is_better(comparisons: Mapping[str, RunComparison]) -> str:
+    """The answer in a sentence, by the headline of each task: Alba is the first system, Boreas the second."""
+    won: dict[str, list[str]] = {"worse": [], "better": [], "": []}
+    for task, comparison in comparisons.items():
+        pair = next((each.pairs[0] for each in comparison.numbers if each.name == comparison.headline), None)
+        won["" if pair is None else pair.verdict if pair.verdict in won else ""].append(task.replace("_", " "))
+    clauses = [
+        f"{system.title()} is better in {listed(won[verdict], len(comparisons))}"
+        for system, verdict in zip(SYSTEMS, ("worse", "better"), strict=True)
+        if won[verdict]
+    ]
+    if won[""]:
+        clauses.append(f"no difference is shown in {listed(won[''], len(comparisons))}")
+    sentence = "; ".join(clauses)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _differences(title: str, comparison: RunComparison) -> Figures:
+    """The metrics of both systems and their differences, the composite last."""
+    from multimodal_eval.display.of_comparison import two_runs
+
+    metrics = sorted(comparison.numbers, key=lambda metric: metric.name == "composite_score")
+    names = tuple(system.title() for system in SYSTEMS)
+    return two_runs(replace(comparison, numbers=tuple(metrics)), comparison.headline or "", title, names)
 
 
 def _dialogues(data: Path) -> Mapping[str, tuple[Plan, Input]]:
@@ -256,48 +288,8 @@ def _compared(prepared: Mapping[str, tuple[Plan, Input]], folder: Path) -> RunCo
     return compare_runs([folder / system for system in prepared], allow_partial=True)
 
 
-# The columns of a comparison. A narrow terminal omits the interval first, then the coverage.
-COLUMNS = (*map(str.title, SYSTEMS), "difference", "95 % interval", "p", "", "scored")
-OMITTED: tuple[tuple[str, ...], ...] = ((), ("95 % interval",), ("95 % interval", "scored"))
-
-
-def _fitting(title: str, comparison: RunComparison, out: Console) -> Table:
-    """The table with the most columns that the terminal has room for."""
-    from multimodal_eval.cli.show import fits
-
-    tables = [_table(title, comparison, [head for head in COLUMNS if head not in omitted]) for omitted in OMITTED]
-    return next((table for table in tables if fits(out, table)), tables[-1])
-
-
-def _table(title: str, comparison: RunComparison, columns: Sequence[str]) -> Table:
-    from multimodal_eval.cli.compare import difference_cells, shown_name
-    from multimodal_eval.cli.show import table_of
-
-    table = table_of(title, ["metric"], list(columns))
-    metrics = sorted(comparison.numbers, key=lambda metric: metric.name == "composite_score")
-    for metric in metrics:
-        (pair,) = metric.pairs
-        digits = 1 if metric.systems[0].value > 10 else 4
-        cells = [
-            *(with_margin(system.value, system.low, system.high, digits) for system in metric.systems),
-            *difference_cells(pair, pair.p_value, digits),
-            _coverage(metric),
-        ]
-        table.add_row(
-            shown_name(metric),
-            *(cell for head, cell in zip(COLUMNS, cells, strict=True) if head in columns),
-            style="bold" if metric.name == comparison.headline else "dim" if "." in metric.name else "",
-        )
-    return table
-
-
-def _coverage(metric: MetricComparison) -> str:
-    return f"{metric.samples} / {metric.samples + metric.left_out}"
-
-
-def _show_extremes(folder: Path, out: Console) -> None:
-    """Print the best and the worst captions by the composite, each with a reference."""
-    from multimodal_eval.cli.show import as_text, table_of
+def _extremes(folder: Path) -> Table:
+    """The best and the worst captions by the composite, each with a reference."""
     from multimodal_eval.data.runs.run import Run
 
     rows = []
@@ -306,11 +298,10 @@ def _show_extremes(folder: Path, out: Console) -> None:
         scores = {row["id"]: row["composite_score"] for row in run.scores(["id", "composite_score"]).to_pylist()}
         rows += [(scores[s.id], system, s) for s in run.samples() if scores[s.id] is not None]
     rows.sort(key=lambda row: (-row[0], row[1], row[2].id))
-    table = table_of(
-        "the best and the worst captions by the composite", ["composite", "system", "caption", "a reference"], []
-    )
+    shown = []
     for score, system, sample in [*rows[:3], *rows[-3:]]:
         answer = sample.generated_answer or ""
-        cells = (f"{score:.4f}", system.title(), answer if answer.strip() else "(blank)", sample.reference_texts[0])
-        table.add_row(*map(as_text, cells))
-    out.print(table)
+        caption = answer if answer.strip() else "(blank)"
+        shown.append(Row([f"{score:.4f}", system.title(), caption, sample.reference_texts[0]]))
+    heads = ["composite", "system", "caption", "a reference"]
+    return Table(heads, shown, 4, "the best and the worst captions by the composite")

@@ -5,26 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.dialogue_options import contest_of, contest_options, worst_option
+from multimodal_eval.cli.dialogue_options import config_option, contest_of, contest_options, worst_option
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.model_options import generation_settings, model_options
-from multimodal_eval.cli.options import Command, Params, RunLocation, ScoringByDefault, output_options, progress_bar
-from multimodal_eval.cli.show import DASH, as_text, console, generation_lines, interval, lint_lines, number, table_of
-from multimodal_eval.cli.terminal import styled, warning
-from multimodal_eval.report.run_warnings import warnings
+from multimodal_eval.cli.options import (
+    Command,
+    Params,
+    RunLocation,
+    ScoringByDefault,
+    output_options,
+    overwrite_option,
+    progress_bar,
+    refuse_overwrite_alone,
+)
+from multimodal_eval.cli.printing import print_result
+from multimodal_eval.display.of_generation import generation_lines
+from multimodal_eval.display.of_run import settings_blocks
+from multimodal_eval.display.run_findings import warnings_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from multimodal_eval.contests.dialogue.contest import PreparedReplies
     from multimodal_eval.contests.dialogue.generation import GeneratedDialogues
-    from multimodal_eval.contests.dialogue.report import DialogueReport, ReplyReport
-    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.core.config import RunConfig
 
 
 def scored(
@@ -42,72 +51,11 @@ def scored(
         run.write_jsonl()
     page = write_report(run, enabled=params["wants_report"])
     report = dialogue_report(run, worst)
-    if params["format_"] == "json":
-        from multimodal_eval.core.records import to_json
-
-        click.echo(to_json({**run.results, "run": run.folder.label, "dialogue": report}).decode(), nl=False)
-    else:
-        _show_scores(report, run)
-        if page is not None:
-            click.echo(f"report: {page}")
+    more = chain(warnings_of(run), settings_blocks(run))
+    print_result(report, params["format_"], lambda: {**run.results, "run": run.folder.label, "dialogue": report}, more)
+    if page is not None and params["format_"] == "table":
+        click.echo(f"report: {page}")
     check_thresholds(run, params)
-
-
-def _show_scores(report: DialogueReport, run: Run) -> None:
-    """Print the table by type, the worst replies and the warnings."""
-    out = console()
-    integral = report.integral
-    out.print(_types(report))
-    out.print(
-        styled(
-            (f"integral score {number(integral.value)}", "bold"),
-            f", 95 % interval {interval(integral.low, integral.high)}: the sum of the weighted parts",
-        ),
-        soft_wrap=True,
-    )
-    method = f"{as_text(integral.method)}; each dialogue is a cluster, each type a stratum"
-    out.print(method, style="dim", soft_wrap=True)
-    if report.worst:
-        out.print(_worst(report.worst))
-    lint = lint_lines(run.lint_report().findings) if run.is_linted else []
-    for line in [*warnings(run), *lint]:
-        out.print(warning(line), soft_wrap=True)
-    out.print("\nsignatures", style="bold")
-    for signature in run.info.signatures.values():
-        out.print(f"  {as_text(signature.text)}", style="dim", soft_wrap=True)
-    out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
-
-
-def _types(report: DialogueReport) -> Table:
-    replies = sum(row.replies for row in report.types)
-    dialogues = sum(row.n for row in report.types)
-    heads = ["N", "replies", "METEOR", "HM", "mean", "95 % interval", "weight", "weighted part"]
-    table = table_of(f"dialogue, {dialogues:,} dialogues, {replies:,} replies", ["type"], heads)
-    for row in report.types:
-        table.add_row(
-            row.type,
-            f"{row.n:,}",
-            f"{row.replies:,}",
-            *(number(figure.value) for figure in (row.meteor, row.hidden_metric, row.mean)),
-            interval(row.mean.low, row.mean.high),
-            f"{row.weight:.4g}",
-            number(row.part),
-        )
-    total = report.integral
-    weighted = [number(figure.value) for figure in (report.meteor, report.hidden_metric)]
-    cells = (f"{dialogues:,}", f"{replies:,}", *weighted, "", interval(total.low, total.high), "", number(total.value))
-    table.add_row("integral", *cells, style="bold")
-    return table
-
-
-def _worst(replies: list[ReplyReport]) -> Table:
-    table = table_of("the worst replies", ["reply", "answer", "a correct one"], ["METEOR", "HM", "mean"])
-    for reply in replies:
-        answer = reply.answer if reply.answer and reply.answer.strip() else "(blank)"
-        correct = reply.variants[0] if reply.variants else DASH
-        scores = [number(value) for value in (reply.meteor, reply.hidden_metric, reply.composite_score)]
-        table.add_row(*map(as_text, (reply.id, answer, correct)), *scores)
-    return table
 
 
 # `mmeval dialogue generate` and `mmeval dialogue run`.
@@ -153,9 +101,10 @@ def _submission_options(command: Command) -> Command:
     return command
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("questions", type=click.Path(path_type=Path))
 @_submission_options
+@config_option
 @model_options
 def generate(questions: Path, output: Path, **params: Any) -> None:
     """Ask a model for every reply in QUESTIONS, and write output.json and ppl_output.json into a folder.
@@ -172,7 +121,7 @@ def generate(questions: Path, output: Path, **params: Any) -> None:
     click.echo(f"Score them: mmeval dialogue GOLD {quote(str(output))}", err=True)
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("gold", type=click.Path(path_type=Path))
 @click.argument("questions", type=click.Path(path_type=Path))
 @_submission_options
@@ -190,7 +139,7 @@ def run(gold: Path, questions: Path, output: Path, worst: int, **params: Any) ->
     from multimodal_eval.core.errors import ConfigError
     from multimodal_eval.run.plan import make_plan
 
-    contest = contest_of(gold, {**params, "questions": questions})
+    contest = contest_of(gold, {**params, "config": _of_contest(params), "questions": questions})
     check_gates(params, make_plan(contest.config))
     target = output / "run"
     if target.exists() and not params["overwrite"]:
@@ -215,9 +164,15 @@ _without(run, (*_UNUSED, "questions"), "model")
 
 
 def _generated(questions: Path, output: Path, params: Params, order: Sequence[str] | None = None) -> GeneratedDialogues:
+    import msgspec
+
     from multimodal_eval.contests.dialogue.generation import ANSWERS, MediaRules, generate_dialogues
+    from multimodal_eval.run.config import load_config, merged_generation
 
     settings = generation_settings({**dict.fromkeys(_UNUSED), **params}) or {}
+    of_file = load_config(params["config"], params["model"]).generation
+    if of_file is not None:
+        settings = merged_generation(msgspec.to_builtins(of_file), settings)
     if params["no_logprobs"]:
         settings["parameters"] = {**settings.get("parameters", {}), "logprobs": False}
     media = MediaRules(params["media_root"], params["allow_outside"], params["allow_urls"])
@@ -233,6 +188,15 @@ def _generated(questions: Path, output: Path, params: Params, order: Sequence[st
             progress=progress,
             order=order,
         )
+
+
+def _of_contest(params: Params) -> RunConfig:
+    """The configuration without the settings of the model, which answers before the contest scores."""
+    import msgspec
+
+    from multimodal_eval.run.config import load_config
+
+    return msgspec.structs.replace(load_config(params["config"], params["model"]), generation=None)
 
 
 @contextmanager
@@ -271,7 +235,7 @@ def _show_generated(generated: GeneratedDialogues) -> None:
 DEFAULT_CAUSAL_LM = "smollm2-135m"
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.argument("answers", metavar="OUTPUT", type=click.Path(path_type=Path))
 @click.option(
@@ -369,22 +333,27 @@ def dialogue() -> None:
 
 @dialogue.command(short_help="Score a submission (default command).")
 @click.argument("gold", type=click.Path(path_type=Path))
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("submission", metavar="OUTPUT", type=click.Path(path_type=Path))
 @click.argument("ppl", type=click.Path(path_type=Path), required=False)
-@click.option("-o", "--run", "folder", type=RunLocation(), help="Run folder or URL. Default: below runs/.")
+@click.option("-o", "--output", type=RunLocation(), help="Run folder or URL. Default: below runs/.")
+@overwrite_option
 @contest_options
 @worst_option
 @output_options
-def score(gold: Path, output: Path, ppl: Path | None, folder: Any, worst: int, **params: Any) -> None:
+def score(gold: Path, submission: Path, ppl: Path | None, output: Any, worst: int, **params: Any) -> None:
     """Score a submission; the command name `score` is optional."""
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.contests.dialogue.dialogues import holds_both
-    from multimodal_eval.run.opening import default_folder
+    from multimodal_eval.run.opening import file_name, new_folder
 
-    if ppl is None and not holds_both(output):
-        raise click.UsageError(f"PPL is missing: name ppl_output.json too, or a folder or zip with both. Got {output}")
-    prepared = prepare(contest_of(gold, params), output, ppl)
-    scored(prepared, folder or default_folder(prepared.plan), worst, params)
+    if ppl is None and not holds_both(submission):
+        raise click.UsageError(
+            f"PPL is missing. Name ppl_output.json too, or a folder or zip with both, not {submission}"
+        )
+    refuse_overwrite_alone({**params, "output": output})
+    prepared = prepare(contest_of(gold, params), submission, ppl)
+    overwrite: bool = params["overwrite"]
+    scored(prepared, output or new_folder(file_name(submission)), worst, params, overwrite=overwrite)
 
 
 for command in (ppl, generate, run):

@@ -16,6 +16,8 @@ worst_option = click.option(
     "--worst", type=click.IntRange(0), default=5, show_default=True, help="How many of the worst replies to show."
 )
 
+config_option = click.option("--config", type=click.Path(path_type=Path), help="YAML file with further settings.")
+
 
 def contest_options(command: Command) -> Command:
     """Options of the contest's score; `mmeval leaderboard` has them too."""
@@ -40,7 +42,7 @@ def contest_options(command: Command) -> Command:
             multiple=True,
             help="Weight of a type; set all: Text2Text=0.25.",
         ),
-        click.option("--config", type=click.Path(path_type=Path), help="YAML file with these settings."),
+        config_option,
         click.option("--questions", type=click.Path(path_type=Path), help="The questions, shown with the replies."),
     ):
         command = option(command)

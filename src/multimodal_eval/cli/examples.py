@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
+
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "": (
         "mmeval demo --fetch",
@@ -14,12 +16,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval run questions.jsonl --model openai:NAME --task textvqa --dry-run",
         "mmeval run questions.jsonl --model openai:NAME --task textvqa",
         "mmeval run questions.jsonl --model vllm:NAME --base-url http://localhost:8000/v1 --task textvqa",
+        "mmeval run questions.jsonl --model ollama:NAME --task textvqa --metrics none -o runs/answers",
         "mmeval run --resume runs/first --budget 20",
-    ),
-    "generate": (
-        "mmeval generate questions.jsonl --model ollama:NAME --task textvqa -o runs/first",
-        "mmeval generate --resume runs/first",
-        "mmeval score runs/first",
     ),
     "score": (
         "mmeval score answers.jsonl --metrics rouge_l,cider_d",
@@ -31,20 +29,35 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "import": (
         "mmeval import results/samples_toy_sum_2026-11-16T16-40-07.137010.jsonl -o runs/toy_sum",
-        "mmeval import logs/ --format lmms-eval",
+        "mmeval import logs/ --as lmms-eval -o suites/first",
     ),
     "rescore": ("mmeval rescore runs/first --config weights.yaml -o runs/second",),
     "compare": (
         "mmeval compare runs/first runs/second",
         "mmeval compare runs/a runs/b runs/c --metrics cider_d,bleu.bleu_1",
         "mmeval compare runs/old runs/new --fail-if-worse",
+        "mmeval compare runs/composed/a runs/composed/b --vary-weights",
+    ),
+    "table": (
+        "mmeval table runs",
+        "mmeval table suites/paper --baseline parrot --percent",
+        "mmeval table suites/paper --tasks vqa,chart --format latex -o table.tex",
+    ),
+    "power": (
+        "mmeval power --rates 0.70,0.74 --effect 0.04",
+        "mmeval power runs/first runs/second --effect 0.01",
+        "mmeval power --sd 0.3 --samples 500 --group-size 5 --group-correlation 0.4",
     ),
     "crosswalk": (
-        "mmeval crosswalk runs/first --metric multiple_choice",
-        "mmeval crosswalk answers.jsonl --metric anls -o runs/rules",
-        "mmeval crosswalk captions.jsonl --metric cider_d --rules ptb,whitespace",
+        "mmeval crosswalk runs/first --metrics multiple_choice",
+        "mmeval crosswalk answers.jsonl --metrics anls -o runs/rules",
+        "mmeval crosswalk captions.jsonl --metrics cider_d --rules ptb,whitespace",
     ),
-    "sensitivity": ("mmeval sensitivity runs/first runs/second",),
+    "reproduce": (
+        "mmeval reproduce --data published",
+        "mmeval reproduce paper.yaml",
+        "mmeval reproduce --data published --only blink-val --format json",
+    ),
     "report": ("mmeval report runs/first", "mmeval report runs/first runs/second -o both.html"),
     "export": (
         "mmeval export runs/first --to eee -o collection --set model=acme/parrot-7b",
@@ -79,7 +92,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "judge calibrate": (
         "mmeval judge calibrate runs/first --human rating",
         "mmeval judge calibrate runs/first --human labels.jsonl -o runs/calibrated",
-        "mmeval judge calibrate runs/first runs/second --human labels.jsonl --metric helpfulness",
+        "mmeval judge calibrate runs/first runs/second --human labels.jsonl --metrics helpfulness",
     ),
     "meta": (
         "mmeval meta judged.csv --human rating --metrics bleu,cider_d",
@@ -119,6 +132,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": ("mmeval verify runs/first", "mmeval verify runs/* --deep"),
     "demo": ("mmeval demo --fetch", "mmeval demo -o demo-runs", "mmeval demo --files demo"),
     "ls": ("mmeval ls metrics", "mmeval ls runs"),
+    "ls benchmarks": ("mmeval ls benchmarks",),
     "ls formats": ("mmeval ls formats",),
     "ls judges": ("mmeval ls judges",),
     "ls metrics": ("mmeval ls metrics", "mmeval ls metrics --plugin my_metric.py"),
@@ -128,6 +142,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "ls rules": ("mmeval ls rules", "mmeval ls rules --plugin my_rules.py"),
     "ls runs": ("mmeval ls runs", "mmeval ls runs experiments/2024"),
     "ls resources": ("mmeval ls resources",),
+    "ls schema": ("mmeval ls schema > run.schema.json",),
     "card": (
         "mmeval card cider_d",
         "mmeval card mmmu-pro@2025",
@@ -141,17 +156,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval fetch ruwordnet",
         "mmeval fetch --verify",
     ),
-    "schema": ("mmeval schema > run.schema.json",),
 }
 # In lists of commands, a line that fits an 80-column terminal.
 SHORT: dict[str, str] = {
     "run": "Ask a model, and score its answers.",
-    "generate": "Ask a model, and store its answers.",
     "score": "Score answers, and store the run.",
-    "import": "Make a run of the log of another harness.",
+    "import": "Import the scores of another harness's log.",
     "rescore": "Score a run under another configuration.",
     "compare": "Compare runs over the same samples.",
-    "sensitivity": "Vary the weights of the composite.",
+    "table": "Show models x tasks, with intervals.",
+    "power": "Show how many samples a comparison needs.",
     "report": "Write runs as one HTML file.",
     "export": "Write runs in formats of other programs.",
     "judge": "Ask models to compare answers.",
@@ -172,15 +186,18 @@ SHORT: dict[str, str] = {
     "lint": "Warn about problems in the answers of a run.",
     "validate": "Check an input without scoring it.",
     "verify": "Compare the files of runs with their checksums.",
+    "reproduce": "Compute published scores again from published answers.",
     "demo": "Score and compare two imaginary systems.",
+    "crosswalk": "Score the same answers under every rule of a metric.",
     "card": "Explain a metric: formula, limits, options.",
     "fetch": "Fetch resources and models by name.",
-    "schema": "Print the JSON Schema of the configuration.",
     "ls": "List metrics, tasks, rules, models, formats, runs …",
+    "ls benchmarks": "List the benchmarks that have names.",
     "ls formats": "List the logs and datasets that are read.",
     "ls judges": "List the judges that come with the package.",
     "ls metrics": "List the metrics.",
     "ls models": "List the providers of models.",
+    "ls schema": "Print the JSON Schema of the configuration.",
     "ls resources": "List what `mmeval fetch` can fetch.",
 }
 
@@ -190,6 +207,8 @@ def add_examples(command: click.Command, path: str = "", *, below: bool = True) 
     if path in EXAMPLES:
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES[path])
     command.short_help = SHORT.get(path, command.short_help)
+    if isinstance(command, LayeredCommand):
+        command.path = path
     if below and isinstance(command, click.Group):
         for name, inner in command.commands.items():
             add_examples(inner, f"{path} {name}".strip())

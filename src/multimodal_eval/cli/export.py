@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import KeyValue, RunLocation, plugin_option, register_plugins
+from multimodal_eval.cli.printing import print_blocks
+from multimodal_eval.display.blocks import Block, Text
 
 
 class ExportName(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -35,17 +39,21 @@ def _list_formats(context: click.Context, parameter: click.Parameter, value: boo
     """Print every format with its options, and exit."""
     if not value or context.resilient_parsing:
         return
-    from multimodal_eval.interop.export.registry import FORMATS, format_options
-
-    for name, each in FORMATS.items():
-        click.echo(f"{name}: {each.summary}")
-        for option, declared in format_options(name).items():
-            default = "" if declared.default is None else f" (default: {declared.default})"
-            click.echo(f"    --set {option}=…  {declared.help}{default}")
+    print_blocks(_formats())
     context.exit()
 
 
-@click.command()
+def _formats() -> Iterator[Block]:
+    from multimodal_eval.interop.export.registry import FORMATS, format_options
+
+    for name, each in FORMATS.items():
+        yield Text(each.summary, f"{name}:")
+        for option, declared in format_options(name).items():
+            default = "" if declared.default is None else f" (default: {declared.default})"
+            yield Text(f"    --set {option}=…  {declared.help}{default}")
+
+
+@click.command(cls=LayeredCommand)
 @click.argument("inputs", nargs=-1, required=True, type=RunLocation(), metavar="RUN|DATA [RUN_B …]")
 @click.option("--to", required=True, type=ExportName(), help="Write this format; --list-formats shows them.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here. Text is printed by default.")
@@ -69,7 +77,7 @@ def export(inputs: tuple[Any, ...], to: str, output: Path | None, plugins: tuple
     A format has options of its own (`--set NAME=VALUE`). What the format cannot express is printed. The formats of
     shared tasks take DATA with references, and --config or --metrics.
     """
-    from multimodal_eval.cli.show import as_text
+    from multimodal_eval.display.console import as_text
     from multimodal_eval.interop.export import registry
 
     register_plugins(plugins)

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from multimodal_eval.cli.options import Params
-from multimodal_eval.cli.terminal import as_text, console, warning
+from multimodal_eval.cli.printing import print_result
 from multimodal_eval.core.display import number_beside
 from multimodal_eval.core.errors import NothingScoredError, ThresholdError
 from multimodal_eval.core.metric import Direction, metric_and_part
-from multimodal_eval.core.records import COMPOSITE, JsonObject, fields_of, to_json
+from multimodal_eval.core.records import COMPOSITE, JsonObject
 
 if TYPE_CHECKING:
-    from multimodal_eval.core.records import Entry
+    from multimodal_eval.core.figure import Figure
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.plan import Plan
+
+
+COVERAGE = "coverage"  # of --fail-under: the scored share of every metric
 
 
 def conclude(run: Run, params: Params) -> None:
@@ -48,31 +51,33 @@ def shown_if_partly_scored(params: Params) -> Iterator[None]:
 def show(run: Run, params: Params) -> None:
     """Show the run and write the requested files."""
     from multimodal_eval.cli.report import write_report
+    from multimodal_eval.display.of_import import import_blocks
 
     if params["jsonl"]:
         run.write_jsonl()
     report = write_report(run, enabled=params["wants_report"], media_roots=params.get("media_roots", ()))
 
-    if params["format_"] == "json":
-        lint = run.lint_report().findings if run.is_linted else None
-        content = {**run.results, "run": run.folder.label, "lint": lint, **origin(run)}
-        if run.info.judging:
-            from multimodal_eval.analysis.judges import judges_of
+    print_result(run, params["format_"], lambda: _content(run), import_blocks(run))
+    if params["format_"] == "table" and report is not None:
+        click.echo(f"report: {report}")
 
-            content["judges"] = judges_of(run)
-        click.echo(to_json(content).decode(), nl=False)
-    else:
-        from multimodal_eval.cli.show import show_run
 
-        show_run(run)
-        show_origin(run)
-        if report is not None:
-            click.echo(f"report: {report}")
+def _content(run: Run) -> JsonObject:
+    lint = run.lint_report().findings if run.is_linted else None
+    content = {**run.results, "run": run.folder.label, "lint": lint, **origin(run)}
+    if run.info.judging:
+        from multimodal_eval.analysis.judges import judges_of
+
+        content["judges"] = judges_of(run)
+    return content
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A limit for a score: the lowest value that passes (`--fail-under`) or the highest (`--fail-over`)."""
+    """A limit for a score: the lowest value that passes (`--fail-under`) or the highest (`--fail-over`).
+
+    NAME.low and NAME.high are the ends of the score's interval.
+    """
 
     name: str  # as the user wrote it
     limit: float
@@ -81,7 +86,14 @@ class Gate:
     @property
     def score(self) -> str:
         """The metric, the composite or the part in the results."""
-        return COMPOSITE if self.name == "composite" else self.name
+        name = self.name.rpartition(".")[0] if self.end else self.name
+        return COMPOSITE if name == "composite" else name
+
+    @property
+    def end(self) -> str | None:
+        """The end of the interval that must pass, if it is not the value."""
+        name, _, end = self.name.rpartition(".")
+        return end if name and end in ("low", "high") else None
 
     @property
     def text(self) -> str:
@@ -104,12 +116,22 @@ class Gate:
 
 def gates_of(params: Params) -> list[Gate]:
     """The limits in the options of a command."""
-    floors = [Gate(name, limit, is_ceiling=False) for name, limit in params["fail_under"]]
+    floors = [Gate(name, limit, is_ceiling=False) for name, limit in params["fail_under"] if name != COVERAGE]
     return floors + [Gate(name, limit, is_ceiling=True) for name, limit in params["fail_over"]]
+
+
+def least_coverage(params: Params) -> float | None:
+    """The share of the samples that must be scored, if the options name one."""
+    named = [limit for name, limit in params["fail_under"] if name == COVERAGE]
+    for limit in named:
+        if not 0 <= limit <= 1:
+            raise click.UsageError(f"--fail-under {COVERAGE}={limit!r}: a share is from 0 to 1")
+    return max([*named, *([] if params["min_coverage"] is None else [params["min_coverage"]])], default=None)
 
 
 def check_gates(params: Params, plan: Plan) -> None:
     """Refuse a limit for a score that the run does not compute, or on the wrong side, before the run starts."""
+    least_coverage(params)
     for gate in gates_of(params):
         if metric_and_part(gate.score, plan.names)[0] not in plan.names:
             known = ", ".join(plan.names)
@@ -119,23 +141,23 @@ def check_gates(params: Params, plan: Plan) -> None:
 
 def check_thresholds(run: Run, params: Params) -> None:
     """Fail if a threshold is missed."""
-    missed = missed_thresholds(run.entries, gates_of(params), params["min_coverage"])
+    missed = missed_thresholds(run.entries, gates_of(params), least_coverage(params))
     if missed:
         raise ThresholdError("\n".join(missed))
 
 
-def missed_thresholds(entries: Mapping[str, Entry], gates: Sequence[Gate], min_coverage: float | None) -> list[str]:
+def missed_thresholds(entries: Mapping[str, Figure], gates: Sequence[Gate], min_coverage: float | None) -> list[str]:
     """One line per missed threshold; what has no score misses every threshold."""
     missed = [line for gate in gates if (line := _missed(gate, entries)) is not None]
     for name, entry in entries.items():
-        coverage = entry.n_scored / entry.n_total
+        coverage = entry.coverage.scored / entry.coverage.total
         if min_coverage is not None and coverage < min_coverage:
             shown = number_beside(coverage, min_coverage)
             missed.append(f"{name} is scored for {shown} of the samples, below {min_coverage!r}")
     return missed
 
 
-def _missed(gate: Gate, entries: Mapping[str, Entry]) -> str | None:
+def _missed(gate: Gate, entries: Mapping[str, Figure]) -> str | None:
     metric, part = metric_and_part(gate.score, entries)
     if metric not in entries:
         return f"{gate.name} is unscored: the run did not compute it. It computed {', '.join(entries)}"
@@ -143,37 +165,18 @@ def _missed(gate: Gate, entries: Mapping[str, Entry]) -> str | None:
     if part and part not in entry.parts:
         known = f"It has {', '.join(entry.parts)}" if entry.parts else "It has none"
         return f"{gate.name} is unscored: {metric} has no part {part!r}. {known}"
-    value = (entry.parts[part] if part else entry).value
+    figure = entry.parts[part] if part else entry
+    value = getattr(figure, gate.end) if gate.end else figure.value
+    if value is None and gate.end and figure.value is not None:
+        return f"{gate.name} is missing, and {gate.text} needs it: {figure.method}"
     if value is None:
         reason = f". Commonest reason: {entry.reasons[0].reason}" if entry.reasons else ""
         return f"{gate.name} is unscored, and {gate.text} needs a score{reason}"
     return gate.missed(value)
 
 
-# Where the scores of an imported run are from, on the terminal and as JSON.
-
-
-def show_origin(run: Run) -> None:
-    """Print the harness, and how the means of the run compare with its own results."""
-    info = run.info.imported
-    if info is None:
-        return
-    from multimodal_eval.run.import_log import own_means
-
-    out = console()
-    facts = {"": info.version, "model ": info.model, "task ": info.task}
-    listed = "".join(f", {name}{value}" if name else f" {value}" for name, value in facts.items() if value)
-    out.print(f"\nimported from {as_text(info.harness + listed)}", style="bold", soft_wrap=True)
-    for mean in own_means(run):
-        where = f"{mean.log}: " if mean.log else ""
-        line = f"{where}{mean.metric}: {mean.explanation}"
-        out.print(f"  {as_text(line)}" if mean.is_equal else warning(line), soft_wrap=True)
-    for note in info.notes:
-        out.print(warning(note), soft_wrap=True)
-
-
 def origin(run: Run) -> JsonObject:
-    """The same for programs; empty for a run that was not imported."""
+    """Where the scores of an imported run are from, for programs; empty for another run."""
     info = run.info.imported
     if info is None:
         return {}
@@ -183,4 +186,4 @@ def origin(run: Run) -> JsonObject:
         {"metric": mean.metric, "log": mean.log, "reported": mean.stated, "mean": mean.mean, "note": mean.explanation}
         for mean in own_means(run)
     ]
-    return {"imported": {**fields_of(info), "reported": means}}
+    return {"imported": {**{name: getattr(info, name) for name in info.__struct_fields__}, "reported": means}}

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.model_options import judge_options, judge_settings
 from multimodal_eval.cli.options import (
     Command,
     Params,
     RunLocation,
-    format_option,
     media_root_option,
     output_options,
     overwrite_option,
     refuse_overwrite_alone,
     report_option,
+    result_format_option,
 )
+from multimodal_eval.cli.printing import print_blocks, print_result
+from multimodal_eval.display.blocks import Block, Text
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from multimodal_eval.analysis.judge_ratings import RatedSystem, RatingTable
-    from multimodal_eval.analysis.preferences import Preference
     from multimodal_eval.core.judge_config import JudgeConfig
-    from multimodal_eval.core.records import ComparedPair, Figure
     from multimodal_eval.data.runs.run import Run
 
 
@@ -57,11 +56,11 @@ output_folder_option = click.option(
     "-o",
     "--output",
     type=RunLocation(),
-    help="Store the run of the comparisons in this folder. The default is runs/<time>-metrics.",
+    help="Store the run of the comparisons in this folder. The default is runs/A-against-B, or runs/ranking.",
 )
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B]")
 @click.option("--baseline", help="Compare RUN_A with the answers in this file, or in this column, instead of RUN_B.")
 @comparing_options
@@ -82,7 +81,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
     from multimodal_eval.run.comparisons import answered
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.judged_pairs import judged_pairs
-    from multimodal_eval.run.opening import default_folder
+    from multimodal_eval.run.opening import file_name, new_folder
 
     if len(runs) > 2:
         raise click.UsageError("pairs compares two runs; `mmeval judge rank` compares more")
@@ -99,7 +98,8 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
         media_roots=params["media_roots"],
     )
     check_gates(params, compared.plan)
-    path = params["output"] or default_folder(compared.plan)
+    names = [each.folder.name for each in opened] + ([] if baseline is None else [file_name(baseline)])
+    path = params["output"] or new_folder("-against-".join(names))
     started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
     _conclude(Run(path), params)
 
@@ -119,86 +119,20 @@ def _conclude(run: Run, params: Params) -> None:
     from multimodal_eval.analysis.preferences import preferences_of
     from multimodal_eval.cli.finish import check_thresholds
     from multimodal_eval.cli.report import write_report
-    from multimodal_eval.core.records import to_json
+    from multimodal_eval.display.of_judges import preference_of_run_blocks
 
     if params["jsonl"]:
         run.write_jsonl()
     report = write_report(run, enabled=params["wants_report"], media_roots=params["media_roots"])
     preferences = preferences_of(run)
-    if params["format_"] == "json":
-        click.echo(to_json({"run": run.folder.label, "pairs": preferences}).decode(), nl=False)
-    else:
-        for preference in preferences:
-            show_preference(run, preference)
-        if report is not None:
-            click.echo(f"report: {report}")
+    blocks = chain.from_iterable(preference_of_run_blocks(run, each) for each in preferences)
+    print_blocks(blocks, params["format_"], lambda: {"run": run.folder.label, "pairs": preferences})
+    if report is not None and params["format_"] == "table":
+        click.echo(f"report: {report}")
     check_thresholds(run, params)
 
 
-def show_preference(run: Run, preference: Preference) -> None:
-    """Print the table of a comparison, what it means, and the pairs that are unscored."""
-    from multimodal_eval.analysis.preferences import conclusion
-    from multimodal_eval.cli.show import as_text, console, show_injections, show_judges
-    from multimodal_eval.cli.terminal import warning
-    from multimodal_eval.report.run_warnings import claims
-
-    out = console()
-    out.print(_preference_table(preference))
-    out.print(as_text(conclusion(preference)), style="bold", soft_wrap=True)
-    if preference.identical:
-        out.print(f"pairs of equal answers, which are ties: {preference.identical:,}", soft_wrap=True)
-    if preference.stopped is not None:
-        out.print(_stop(preference.stopped), soft_wrap=True)
-    unscored = preference.pairs - preference.scored - _skipped(preference)
-    if unscored > 0:
-        out.print(warning(f"{unscored:,} of {preference.pairs:,} pairs unscored:"), soft_wrap=True)
-        for failure in preference.failures:
-            out.print(f"  {as_text(failure.id)}: {as_text(failure.reason)}", soft_wrap=True)
-        if unscored > len(preference.failures):
-            out.print("  …")
-    for line in claims(run, preference.metric):
-        out.print(warning(line), soft_wrap=True)
-    show_injections(run)
-    show_judges(run, preference.metric)
-    out.print("\nsignature", style="bold")
-    out.print(f"  {as_text(run.info.signatures[preference.metric].text)}", style="dim", soft_wrap=True)
-    if run.is_kept:
-        out.print(f"\nrun folder: {as_text(run.folder.label)}", soft_wrap=True)
-
-
-def _preference_table(preference: Preference) -> Table:
-    from multimodal_eval.cli.show import as_text, interval, number, table_of
-
-    title = f"A = {as_text(preference.system)}, B = {as_text(preference.baseline)}, {preference.pairs:,} pairs"
-    table = table_of(title, [preference.metric], ["score", "95 % interval"])
-
-    def add(name: str, figure: Figure | None, style: str = "") -> None:
-        if figure is not None:
-            table.add_row(name, number(figure.value), interval(figure.low, figure.high), style=style)
-
-    add("win rate of A", preference.win_rate, "bold")
-    add("  at equal lengths", preference.length_controlled)
-    counts = f"{preference.wins:,} / {preference.ties:,} / {preference.losses:,}"
-    table.add_row("wins / ties / losses", counts, "")
-    add("flips with the order", preference.flips)
-    add("first answer preferred", preference.first)
-    return table
-
-
-def _skipped(preference: Preference) -> int:
-    stopped = preference.stopped
-    return 0 if stopped is None else stopped.population - stopped.compared
-
-
-def _stop(pair: ComparedPair) -> str:
-    needed = f"stopped after {pair.compared:,} of {pair.population:,} pairs: the others were not needed"
-    return f"{needed}. The interval of the win rate accounts for the stop; the others do not"
-
-
 # `mmeval judge ratings`.
-
-
-_MOST_PAIRS = 28  # of eight systems: more are only in the JSON
 
 
 def rating_options(command: Command) -> Command:
@@ -226,16 +160,16 @@ def rating_options(command: Command) -> Command:
             metavar="N",
             help="Add N comparisons to every system, half won and half lost, so that no rating is infinite.",
         ),
-        format_option,
+        result_format_option,
     )
     for option in reversed(options):
         command = option(command)
     return command
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN…")
-@click.option("--metric", help="The judge whose verdicts are used, if the runs have several.")
+@click.option("--metrics", "metric", help="The judge whose verdicts are used, if the runs have several.")
 @rating_options
 def ratings(runs: tuple[Any, ...], metric: str | None, **params: Any) -> None:
     """Rate the systems that finished runs compare, by the Bradley-Terry model.
@@ -251,88 +185,22 @@ def ratings(runs: tuple[Any, ...], metric: str | None, **params: Any) -> None:
 def show_ratings(runs: list[Run], metric: str | None, params: dict[str, Any]) -> None:
     """Rate the systems and print the result."""
     from multimodal_eval.analysis.judge_ratings import rate
-    from multimodal_eval.core.records import to_json
+    from multimodal_eval.display.of_judges import judged_run_blocks
 
     options = {name: params[name] for name in ("ties", "scale", "anchor", "prior")}
     board = rate(runs, metric=metric, **options)
-    if params["format_"] == "json":
-        labels = [run.folder.label for run in runs]
-        click.echo(to_json({**board.to_dict(), "runs": labels}).decode(), nl=False)
-    else:
-        show_board(board, runs)
-
-
-def show_board(board: RatingTable, runs: list[Run]) -> None:
-    """Print the ratings, what is certain about pairs, how they were computed, and what is known about the judge."""
-    from multimodal_eval.cli.show import as_text, console, show_injections, show_judges
-    from multimodal_eval.cli.terminal import warning
-    from multimodal_eval.core.judge_records import rates_by_the_judge
-
-    out = console()
-    out.print(_rating_table(board))
-    ranks = "the ranks that a system can have, right for all systems together with 95 % confidence"
-    out.print(f"rank: {ranks}. {board.model}; {board.method}.", style="dim", soft_wrap=True)
-    if 0 < len(board.pairs) <= _MOST_PAIRS:
-        out.print(_pair_table(board.pairs))
-    elif board.pairs:
-        out.print(f"{len(board.pairs):,} pairs of systems: --format json shows them", soft_wrap=True)
-    if board.skipped:
-        share = f"{board.skipped:,} of {board.samples:,} comparisons ({100 * board.skipped / board.samples:.0f} %)"
-        out.print(f"{share} were not needed", soft_wrap=True)
-    if board.unscored:
-        out.print(warning(f"{board.unscored:,} of {board.samples:,} comparisons have no verdict"), soft_wrap=True)
-    for note in board.notes:
-        out.print(warning(as_text(note)), soft_wrap=True)
-    out.print(warning(rates_by_the_judge(board.metric)), soft_wrap=True)
+    labels = [run.folder.label for run in runs]
+    more: list[Block] = []
     for run in runs:
-        if len(runs) > 1:
-            out.print(f"{as_text(run.folder.label)}:", soft_wrap=True)
-        show_injections(run)
-        show_judges(run, board.metric)
-    out.print(f"\n{as_text(board.signature)}", style="dim", soft_wrap=True)
-
-
-def _rating_table(board: RatingTable) -> Table:
-    from multimodal_eval.cli.show import DASH, as_text, table_of
-
-    decimals = 0 if board.scale == "elo" else 3
-    table = table_of(
-        f"{board.metric}, {len(board.systems)} systems, {board.samples - board.unscored - board.skipped:,} comparisons",
-        ["rank", "system"],
-        ["rating", "95 % interval", "wins", "ties", "losses"],
-    )
-    for system in board.systems:
-        ends = system.low, system.high
-        interval = DASH if None in ends else " … ".join(f"{end:.{decimals}f}" for end in ends)
-        counts = (f"{count:,.10g}" for count in (system.wins, system.ties, system.losses))
-        table.add_row(_ranks(system), as_text(system.name), f"{system.rating:.{decimals}f}", interval, *counts)
-    return table
-
-
-def _ranks(system: RatedSystem) -> str:
-    if system.best_rank == system.worst_rank:
-        return str(system.best_rank)
-    return f"{system.best_rank}–{system.worst_rank}"
-
-
-def _pair_table(pairs: tuple[ComparedPair, ...]) -> Table:
-    from multimodal_eval.cli.show import as_text, interval, number, table_of
-
-    words = {"better": "A is better", "worse": "B is better", "equal": "within the margin", "open": "not decided"}
-    heads = ["win rate of A", "interval", "compared", "certain"]
-    table = table_of("pairs, with intervals that are right at any stopping time", ["A", "B"], heads)
-    for pair in pairs:
-        compared = f"{pair.compared:,} of {pair.population:,}"
-        rate = number(pair.win_rate), interval(pair.low, pair.high)
-        names = as_text(pair.system), as_text(pair.baseline_system)
-        table.add_row(*names, *rate, compared, words[pair.outcome])
-    return table
+        more += [Text(f"{run.folder.label}:")] if len(runs) > 1 else []
+        more += judged_run_blocks(run, board.metric)
+    print_result(board, params["format_"], lambda: {**board.to_dict(), "runs": labels}, more)
 
 
 # `mmeval judge rank`.
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN RUN…")
 @comparing_options
 @click.option(
@@ -376,7 +244,7 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.comparisons import answered
     from multimodal_eval.run.engine.base import Engine
-    from multimodal_eval.run.opening import default_folder
+    from multimodal_eval.run.opening import new_folder
     from multimodal_eval.run.ranking import PairChoice, ranking
 
     if len(runs) < 2:
@@ -398,12 +266,12 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
         media_roots=params["media_roots"],
         seed=params["seed"],
     )
-    path = params["output"] or default_folder(compared.plan)
+    path = params["output"] or new_folder("ranking")
     started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
     run = Run(path)
     report = write_report(run, enabled=params["wants_report"], media_roots=params["media_roots"])
     show_ratings([run], judge.name, params)
-    if params["format_"] != "json":
+    if params["format_"] == "table":
         click.echo(f"run folder: {run.folder.label}")
         if report is not None:
             click.echo(f"report: {report}")

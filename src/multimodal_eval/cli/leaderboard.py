@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path, PurePath
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -11,18 +12,23 @@ from click.core import ParameterSource
 
 from multimodal_eval.cli.clarity import column_options, columns_of
 from multimodal_eval.cli.dialogue_options import contest_of, contest_options
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     Command,
     MetricOption,
     RunLocation,
-    format_option,
     options_by_metric,
+    overwrite_option,
     progress_bar,
+    refuse_overwrite_alone,
+    result_format_option,
 )
+from multimodal_eval.cli.printing import print_result
+from multimodal_eval.display.blocks import Block, Finding, Text
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.failures import Choice
-    from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
+    from multimodal_eval.analysis.leaderboard import Leaderboard
     from multimodal_eval.contests.protocol import Contest
     from multimodal_eval.report.site.folder import SiteFolder
 
@@ -32,10 +38,10 @@ if TYPE_CHECKING:
 
 _KEY = "multimodal_eval.arguments"
 # Where results go and how fast, not what they are.
-_UNIMPORTANT = {"output", "workers", "site", "title", "site_samples", "format_", "runs"}
+_UNIMPORTANT = {"output", "overwrite", "workers", "site", "title", "site_samples", "format_", "runs"}
 
 
-class Recorded(click.Command):
+class Recorded(LayeredCommand):
     """A command that keeps its arguments as they were written."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -89,7 +95,8 @@ def site_options(command: Command) -> Command:
             "--from",
             "runs",
             type=RunLocation(),
-            help="Show the leaderboard in this folder of runs again, without scoring: instead of GOLD SUBMISSIONS.",
+            help="Instead of GOLD SUBMISSIONS: show the leaderboard in this folder of runs again, or a suite's table, "
+            "without scoring.",
         ),
     ):
         command = option(command)
@@ -149,48 +156,39 @@ def publish(folder: SiteFolder, runs: Any, board: Leaderboard, params: dict[str,
             with_samples=params["site_samples"],
             progress=progress,
         )
-    click.echo(f"site: {folder.path / 'index.html'}", err=params["format_"] == "json")
+    click.echo(f"site: {folder.path / 'index.html'}", err=params["format_"] != "table")
     if params["site_samples"]:
         click.echo("the site shows samples with their references: do not publish it while the task is open", err=True)
 
 
-# The table of `mmeval leaderboard` on a terminal.
+def _is_suite(runs: Any) -> bool:
+    from multimodal_eval.analysis.leaderboard import RESULT
+    from multimodal_eval.data.runs.storage import storage_at
+    from multimodal_eval.data.runs.suite_folder import SUITE
+
+    storage = storage_at(runs)
+    return storage.exists(SUITE) and not storage.exists(RESULT)
 
 
-SHOWN_REASON = 3  # lines
+def _show_suite(params: dict[str, Any], site: SiteFolder | None) -> None:
+    """The table of a suite, and its site."""
+    from multimodal_eval.analysis.suite import suite
+
+    if params["site_samples"]:
+        raise click.UsageError("--site-samples has no effect on a suite, whose site has no samples")
+    table = suite(params["runs"])
+    print_result(table, params["format_"], table.to_dict)
+    if site is not None:
+        from multimodal_eval.report.suite_page import TITLE, write_suite_site
+
+        write_suite_site(site, table, (params["title"] or TITLE).strip())
+        click.echo(f"site: {site.path / 'index.html'}", err=params["format_"] != "table")
+
+
 SHOWN_NOTES = 10  # lines about single submissions
-MAX_OTHER_METRICS = 5  # columns of further metrics
 
 
-def _cells(row: Standing, board: Leaderboard) -> list[str]:
-    from multimodal_eval.cli.show import DASH, as_text, interval, number
-    from multimodal_eval.core.display import p_value
-
-    places = {other.name: other.place for other in board.standings}
-    tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
-    gap = f"{row.behind:.4f}" if row is not board.standings[0] else ""
-    return [
-        str(row.place),
-        as_text(row.name),
-        number(row.value),
-        interval(row.low, row.high),
-        tied,
-        gap,
-        "" if row.p_value is None else p_value(row.p_value),
-    ]
-
-
-def _calibrated(row: Standing) -> str:
-    """The score that human labels correct."""
-    from multimodal_eval.cli.show import DASH, number
-
-    if row.calibrated is None or row.calibrated.value is None:
-        return DASH
-    error = row.calibrated.stderr
-    return number(row.calibrated.value) + ("" if error is None else f" ± {error:.4f}")
-
-
-def _notes(board: Leaderboard, path: Any) -> tuple[list[str], list[str]]:
+def _notes(board: Leaderboard, path: Any) -> Iterator[Block]:
     """The notes that all runs have: those about the gold data. Then those about the input of single submissions."""
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.data.runs.storage import below
@@ -199,77 +197,11 @@ def _notes(board: Leaderboard, path: Any) -> tuple[list[str], list[str]]:
     first, *others = ([*run.outcome.notes, *run.info.input_notes] for run in runs)
     shared = [line for line in first if all(line in lines for lines in others)]
     by_run = ((run.folder.name, line) for run in runs for line in run.info.input_notes if line not in shared)
-    return shared, [f"{name}: {line}" for name, line in by_run]
-
-
-def _why_left_out(board: Leaderboard) -> str:
-    if board.failed_answers == "left-out":
-        return "they are unscored in a submission"
-    return "no answer to them could be scored"
-
-
-def _print_more(out: Any, count: int, path: Any) -> None:
-    if count > 0:
-        out.print(f"  … {count:,} more: see {path}", soft_wrap=True)
-
-
-def show_board(board: Leaderboard, path: Any) -> None:
-    """Print the ranking, the notes that all submissions share, and the refused submissions."""
-    from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
-    from multimodal_eval.cli.show import as_text, console, number, table_of
-    from multimodal_eval.cli.terminal import fits, styled, warning
-
-    out = console()
-    arrow = " ↓" if board.direction == "lower" else ""
-    other_metrics = [name for name in board.standings[0].numbers if name != board.number][:MAX_OTHER_METRICS]
-    has_labels = any(row.calibrated is not None for row in board.standings)
-    title = f"{board.number}{arrow}, {len(board.standings)} submissions, {board.samples:,} samples"
-    heads = ["score", "95 % interval", "tied with", "behind", "p", *(["calibrated"] if has_labels else [])]
-    rows = [[*_cells(row, board), *([_calibrated(row)] if has_labels else [])] for row in board.standings]
-    others = [[number(row.numbers[name]) for name in other_metrics] for row in board.standings]
-    table = table_of(title, ["place", "submission"], [*heads, *other_metrics])
-    for cells, values in zip(rows, others, strict=True):
-        table.add_row(*cells, *values)
-    if fits(out, table) or not other_metrics:
-        out.print(table)
-    else:  # the other metrics in a table of their own
-        table = table_of(title, ["place", "submission"], heads)
-        second = table_of("other metrics", ["place", "submission"], other_metrics)
-        for cells, values in zip(rows, others, strict=True):
-            table.add_row(*cells)
-            second.add_row(*cells[:2], *values)
-        out.print(table)
-        out.print(second)
-    if board.standings[0].tied_with is None:
-        single = "a single sample or group, overall or in one of the types"
-        note = f"Ties are not tested: chance cannot be estimated from {single}"
-    else:
-        tests = "paired t tests of all pairs, Holm-corrected p < .05"
-        note = f"Places are by score. tied with: places from which it does not differ beyond chance ({tests})"
-    out.print(f"{note}.", style="dim", soft_wrap=True)
-    if has_labels:
-        note = "calibrated: the score corrected by human labels, ± its standard error. Places are by the metric alone."
-        out.print(note, style="dim", soft_wrap=True)
-    if board.left_out:
-        out.print(warning(f"{board.left_out:,} samples are left out for all: {_why_left_out(board)}"), soft_wrap=True)
-    if failed := [row for row in board.standings if row.failures]:
-        out.print(warning(f"{rule_in_words(board.failed_answers)}:"), soft_wrap=True)
-        for row in failed[:SHOWN_NOTES]:
-            out.print(f"  {as_text(row.name)}: {failures_in_words(row.failures)}", soft_wrap=True)
-        _print_more(out, len(failed) - SHOWN_NOTES, path)
-    shared, individual = _notes(board, path)
-    for line in [*shared, *individual[:SHOWN_NOTES]]:
-        out.print(warning(line), soft_wrap=True)
-    _print_more(out, len(individual) - SHOWN_NOTES, path)
-    for refused in board.refused:
-        lines = refused.reason.splitlines()
-        out.print(styled(("refused", "red"), f" {as_text(refused.name)}: {as_text(lines[0])}"), soft_wrap=True)
-        for line in lines[1:SHOWN_REASON]:
-            out.print(f"  {as_text(line)}", soft_wrap=True)
-        if len(lines) > SHOWN_REASON:
-            out.print(f"  … {len(lines) - SHOWN_REASON} more lines in {path}/leaderboard.json", soft_wrap=True)
-    out.print(f"\n{as_text(board.signature)}", style="dim", soft_wrap=True)
-    out.print(f"runs: {as_text(str(path))}", soft_wrap=True)
+    individual = [f"{name}: {line}" for name, line in by_run]
+    yield from map(Finding, [*shared, *individual[:SHOWN_NOTES]])
+    if len(individual) > SHOWN_NOTES:
+        yield Text(f"  … {len(individual) - SHOWN_NOTES:,} more: see {path}")
+    yield Text(f"runs: {path}")
 
 
 WHAT = {"dialogue": "dialogues", "clarity": "CLARITY's data", "samples": "samples"}
@@ -305,10 +237,11 @@ class FailedAnswers(click.ParamType):  # type: ignore[type-arg]  # generic only 
 @click.argument("gold", type=click.Path(path_type=Path), required=False)
 @click.argument("submissions", type=click.Path(path_type=Path), required=False)
 @click.option("--task", help="clarity or evasion (default) for CLARITY; captioning, vqa … for other data.")
-@click.option("--metrics", help="For other data: cider,bleu. Default: the task's.")
+@click.option("--metrics", help="For other data: cider_d,bleu. Default: the task's.")
 @click.option("--option", "options", type=MetricOption(), multiple=True, help="An option of a metric.")
 @click.option("--by", help="The metric to rank by. Default: the headline, which is the composite if there is one.")
 @click.option("-o", "--output", type=RunLocation(), help="Folder or URL of the runs. Default: below runs/.")
+@overwrite_option
 @contest_options
 @column_options
 @click.option(
@@ -321,7 +254,7 @@ class FailedAnswers(click.ParamType):  # type: ignore[type-arg]  # generic only 
 @click.option("--allow-partial", is_flag=True, help="Also rank submissions that lack ids: these are failed answers.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. Default: one per core.")
 @site_options
-@format_option
+@result_format_option
 @click.pass_context
 def leaderboard(context: click.Context, /, gold: Path | None, submissions: Path | None, **params: Any) -> None:
     """Rank submissions against one gold file, with intervals and ties; each submission becomes a run.
@@ -341,19 +274,18 @@ def leaderboard(context: click.Context, /, gold: Path | None, submissions: Path 
     """
 
     require_one_source(context)
+    refuse_overwrite_alone(params)
     site = site_folder(params)  # before anything is scored
+    if params["runs"] is not None and _is_suite(params["runs"]):
+        _show_suite(params, site)
+        return
     if params["runs"] is not None:
         board, path = stored_board(params["runs"]), params["runs"]
     else:
         assert gold is not None
         assert submissions is not None
         board, path = _scored(gold, submissions, context, params)
-    if params["format_"] == "json":
-        from multimodal_eval.core.records import to_json
-
-        click.echo(to_json({**board.to_dict(), "runs": str(path)}).decode(), nl=False)
-    else:
-        show_board(board, path)
+    print_result(board, params["format_"], lambda: {**board.to_dict(), "runs": str(path)}, _notes(board, path))
     if site is not None:
         publish(site, path, board, params)
     if board.refused and params["runs"] is None:
@@ -365,16 +297,18 @@ def _scored(gold: Path, submissions: Path, context: click.Context, params: dict[
     from multimodal_eval.analysis.leaderboard import leaderboard as ranked
     from multimodal_eval.analysis.leaderboard import metric_to_rank_by
     from multimodal_eval.contests.submissions import score_all, skipped_entries, submissions_in
-    from multimodal_eval.run.opening import timed_folder
+    from multimodal_eval.run.opening import new_folder
 
     contest, by = _contest(gold, params)
     by = metric_to_rank_by(contest.numbers, by)  # before anything is scored
     accepted = submissions_in(submissions, contest.accepts)
     if skipped := skipped_entries(submissions, contest.accepts):
         click.echo(f"skipped, not a submission of this kind: {', '.join(skipped)}", err=True)
-    path = params["output"] or timed_folder("leaderboard")
+    path = params["output"] or new_folder("leaderboard")
     with progress_bar() as progress:
-        names, refused = score_all(accepted, contest, path, workers=params["workers"], progress=progress)
+        names, refused = score_all(
+            accepted, contest, path, workers=params["workers"], progress=progress, overwrite=params["overwrite"]
+        )
     partial, command, failed = params["allow_partial"], repeatable(context), params["failed_answers"]
     return ranked(path, names, refused, by=by, allow_partial=partial, command=command, failed_answers=failed), path
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, format_option
+from multimodal_eval.cli.layers import LayeredCommand
+from multimodal_eval.cli.options import RunLocation, result_format_option
+from multimodal_eval.cli.printing import print_result
 from multimodal_eval.core.errors import ThresholdError, did_you_mean
+from multimodal_eval.display.blocks import Block, Finding, Text
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.unscored_reasons import UnscoredReason
 
 
 class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -26,9 +33,17 @@ class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return codes
 
 
-@click.command()
+def _reasons(unscored: Sequence[UnscoredReason]) -> Iterator[Block]:
+    """Each reason with its samples; metrics that leave out the same samples share it."""
+    if unscored:
+        yield Text("unscored samples", tone="strong")
+    for each in unscored:
+        yield Finding(each.reason, about=each.metrics, count=each.count, total=each.total, examples=each.ids)
+
+
+@click.command(cls=LayeredCommand)
 @click.argument("run", type=RunLocation())
-@format_option
+@result_format_option
 @click.option(
     "--fail-on",
     type=Codes(),
@@ -36,18 +51,16 @@ class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
     help="Exit 3 if there is a warning with one of these codes: MARKUP,TRUNCATED.",
 )
 def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
-    """Warn about problems in RUN: blank, copied, truncated or repeated answers, constant metrics, …"""
+    """Show why samples of RUN are unscored, and warn about blank, copied, truncated or repeated answers, …"""
+    import msgspec
+
+    from multimodal_eval.analysis.unscored_reasons import unscored_reasons
     from multimodal_eval.data.runs.run import Run
 
-    content = Run(run).lint_report()
-    if format_ == "json":
-        from multimodal_eval.core.records import to_json
-
-        click.echo(to_json(content).decode(), nl=False)
-    else:
-        from multimodal_eval.cli.show import show_lint
-
-        show_lint(content)
+    opened = Run(run)
+    content, unscored = opened.lint_report(), unscored_reasons(opened)
+    stored = {**msgspec.to_builtins(content), "unscored": unscored}
+    print_result(content, format_, lambda: stored, _reasons(unscored))
     fatal = {code for codes in fail_on for code in codes}
     failed = list(dict.fromkeys(finding.code for finding in content.findings if finding.code in fatal))
     if failed:

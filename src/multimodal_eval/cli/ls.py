@@ -2,224 +2,219 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
+from multimodal_eval.cli.layers import LayeredGroup
+from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins, result_format_option
+from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.core.metric import summary_of
+from multimodal_eval.display.blocks import Block, Lines, Row, Table, Text
+from multimodal_eval.display.names import printed
 
 if TYPE_CHECKING:
     from multimodal_eval.data.runs.run_folder import RunFolder
 
 
-@click.group()
+@click.group(cls=LayeredGroup)
 def ls() -> None:
-    """List metrics, tasks, rules, models, prompts, judges, log formats, runs or resources."""
+    """List metrics, tasks, benchmarks, rules, models, prompts, judges, formats, runs, resources, or the settings."""
+
+
+def _list(table: Table, *notes: str) -> None:
+    print_blocks([table, *(Text(note, tone="quiet") for note in notes)])
 
 
 @ls.command()
 @plugin_option
 def metrics(plugins: tuple[str, ...]) -> None:
     """List the metrics, and what is missing for those that cannot run yet."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
-    from multimodal_eval.cli.terminal import styled
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
     register_plugins(plugins)
-    table = Table("metric", "range", "what it measures")
+    rows = []
     for name in list_available():
         metric = resolve(name)
         low, high = ("" if bound is None else f"{bound:g}" for bound in metric.bounds)
         reason = metric.unavailable()
         needs = ", ".join(need.replace("|", " or ") for need in metric.needs)
-        lines = [styled(summary_of(metric)), styled((f"Needs {as_text(needs)}." if needs else "", "dim"))]
-        lines.append(styled() if reason is None else styled(("Cannot run yet:", "yellow"), f" {as_text(reason)}"))
+        lines = [summary_of(metric), f"Needs {needs}." if needs else "", reason and f"Cannot run yet: {reason}"]
         better = " ↓" if metric.direction == "lower" else ""
-        table.add_row(name, f"{low} … {high}{better}", styled("\n").join(filter(None, lines)))
-    out = console()
-    out.print(table)
-    out.print("↓ lower is better. Other programs' names of metrics: docs/metric-names.md", style="dim")
-    out.print("A judge is a metric too: --metrics judge:NAME (mmeval ls judges) or judge:FILE.yaml", style="dim")
+        rows.append(Row([name, f"{low} … {high}{better}", Lines([line for line in lines if line])]))
+    _list(
+        Table(["metric", "range", "what it measures"], rows, 3),
+        "↓ lower is better. Other programs' names of metrics: docs/metric-names.md",
+        "A judge is a metric too: --metrics judge:NAME (mmeval ls judges) or judge:FILE.yaml",
+    )
 
 
 @ls.command()
 def tasks() -> None:
     """List the tasks with their metrics and composites."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import console
     from multimodal_eval.evaluation.metrics_registry import list_available
     from multimodal_eval.evaluation.tasks_config import TASKS
 
     available = list_available()
-    table = Table("task", "metrics", "composite")
+    rows = []
     for task in TASKS.values():
         names = ", ".join(name if name in available else f"{name} (not in this version)" for name in task.all_metrics)
         formula = " + ".join(f"{weight:.2f} {part}" for part, weight in task.weights.items())
-        table.add_row(task.name, names, formula or task.headline or "none")
-    out = console()
-    out.print(table)
-    out.print("Contests have separate commands: mmeval clarity, mmeval dialogue", style="dim", soft_wrap=True)
+        rows.append(Row([task.name, names, formula or task.headline or "none"]))
+    heads = ["task", "metrics", "composite"]
+    _list(Table(heads, rows, 3), "Contests have separate commands: mmeval clarity, mmeval dialogue")
+
+
+@ls.command()
+def benchmarks() -> None:
+    """List the benchmarks that `mmeval run NAME` knows, with their rows and rules, and how exact each is."""
+    from multimodal_eval.benchmarks.recipes import recipe_names, recipe_of
+    from multimodal_eval.core.errors import ConfigError
+    from multimodal_eval.run.recipe_card import certainty, metrics_of, rows_of, rules_of_recipe
+
+    rows = []
+    for name, file in recipe_names().items():
+        try:
+            benchmark = recipe_of(file)
+        except ConfigError as error:  # of another package: the others are listed
+            rows.append(Row([name, "", f"cannot be read: {error}", ""]))
+            continue
+        chosen = rules_of_recipe(benchmark)
+        rules = ", ".join(f"{metric} {chosen.get(metric, '')}".strip() for metric in metrics_of(benchmark)[:1])
+        about = Lines([benchmark.task.title or benchmark.name, f"{rules}; {certainty(benchmark.task.exactness)}"])
+        rows.append(Row([benchmark.name, rows_of(benchmark), about, benchmark.task.licence or "not stated"]))
+    _list(
+        Table(["benchmark", "rows", "what it is, rule, exactness", "licence"], rows, 4, has_lines=True),
+        "All of it: mmeval card NAME. Ask a model: mmeval run NAME --model PROVIDER:NAME",
+        "Its data: mmeval fetch NAME, or --data DIR. Your own: docs/recipes.md",
+    )
 
 
 @ls.command()
 @plugin_option
 def rules(plugins: tuple[str, ...]) -> None:
     """List the rules by which answers are read and compared."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.core.rules import families, rules_of
     from multimodal_eval.evaluation.cards import options_with
 
     register_plugins(plugins)
-    out = console()
+    tables = []
     for family in families():
         users = ", ".join(f"{metric}.{option}" for metric, option in options_with(family))
-        table = Table("rule", "what it does", title=as_text(f"{family}: {users}"), title_justify="left")
-        for rule in rules_of(family).values():
-            table.add_row(as_text(rule.name), as_text(rule.summary))
-        out.print(table)
-    out.print("Choose one: --option METRIC.rule=NAME. All of it: mmeval card NAME", style="dim", soft_wrap=True)
+        rows = [Row([rule.name, rule.summary]) for rule in rules_of(family).values()]
+        tables.append(Table(["rule", "what it does"], rows, 2, f"{family}: {users}"))
+    print_blocks([*tables, Text("Choose one: --option METRIC.rule=NAME. All of it: mmeval card NAME", tone="quiet")])
 
 
 @ls.command()
 def models() -> None:
     """List the providers of models for `mmeval run --model PROVIDER:NAME`."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.generate.registry import providers
 
-    table = Table("provider", "what it is")
-    for name, about in providers().items():
-        table.add_row(as_text(name), as_text(about))
-    out = console()
-    out.print(table)
-    out.print("Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]", style="dim", soft_wrap=True)
+    rows = [Row([name, about]) for name, about in providers().items()]
+    _list(Table(["provider", "what it is"], rows, 2), "Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]")
 
 
 @ls.command()
 def prompts() -> None:
     """List the built-in prompts for `mmeval run --prompt NAME`."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.generate import built_in_prompts
 
-    table = Table("prompt", "what it asks")
-    for name, about in built_in_prompts.prompts().items():
-        table.add_row(as_text(name), as_text(about))
-    out = console()
-    out.print(table)
-    out.print("Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md", style="dim", soft_wrap=True)
+    rows = [Row([name, about]) for name, about in built_in_prompts.prompts().items()]
+    _list(
+        Table(["prompt", "what it asks"], rows, 2),
+        "Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md",
+    )
 
 
 @ls.command()
 def judges() -> None:
     """List the built-in judges for `--metrics judge:NAME --judge PROVIDER:MODEL`."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.judges import built_in_judges
 
-    table = Table("judge", "what it decides")
-    for name, about in built_in_judges.judges().items():
-        table.add_row(as_text(f"judge:{name}"), as_text(about))
-    out = console()
-    out.print(table)
-    out.print("All of it: mmeval card judge:NAME. Your own: judge:FILE.yaml, see docs/judges.md", style="dim")
+    rows = [Row([f"judge:{name}", about]) for name, about in built_in_judges.judges().items()]
+    _list(
+        Table(["judge", "what it decides"], rows, 2),
+        "All of it: mmeval card judge:NAME. Your own: judge:FILE.yaml, see docs/judges.md",
+    )
 
 
 @ls.command()
 def formats() -> None:
     """List the logs of other harnesses that are read as DATA and by `mmeval import`."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.data.logs.recognised import log_formats
 
-    table = Table("format", "files", "what is taken", show_lines=True)
+    rows = []
     for name, each in log_formats().items():
         files = getattr(each, "files", ", ".join(each.suffixes))  # a format need not say more
-        table.add_row(name, as_text(files), as_text(getattr(each, "takes", "")))
-    out = console()
-    out.print(table)
-    out.print("Formats are recognised by content; --format NAME forces one. See docs/harnesses.md", style="dim")
+        rows.append(Row([name, files, getattr(each, "takes", "")]))
+    _list(
+        Table(["format", "files", "what is taken"], rows, 3, has_lines=True),
+        "Formats are recognised by content; --as NAME forces one. See docs/harnesses.md",
+    )
 
 
 @ls.command()
 @click.argument("folder", type=RunLocation(), default="runs")
-def runs(folder: Any) -> None:
+@result_format_option
+def runs(folder: Any, format_: str) -> None:
     """List the runs below FOLDER (default: runs)."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console, fitting
     from multimodal_eval.data.runs.run_folder import run_folders
 
-    heads = ("run", "task", "state", "samples", "headline")
-    rows: list[tuple[str, ...]] = []
+    rows = []
     for name, run in run_folders(folder):
         try:
             rows.append(_row(name, run))
         except Exception:  # noqa: BLE001 - whatever is wrong with one run, the others are listed
-            rows.append((name, "", "damaged", "", ""))
-
-    def table_without(omitted: Collection[str]) -> Table:
-        shown = [index for index, head in enumerate(heads) if head not in omitted]
-        table = Table(*(heads[index] for index in shown))
-        for row in rows:
-            table.add_row(*(as_text(row[index]) for index in shown))
-        return table
-
-    out = console()
-    if rows:
-        out.print(fitting(out, table_without, ("task", "samples")))
-    else:
-        out.print(
-            f"There are no runs in {as_text(str(folder))}. Create one with: mmeval score answers.jsonl --task vqa"
-        )
+            rows.append(Row([name, "", "damaged", "", ""]))
+    heads = ["run", "task", "state", "samples", "headline"]
+    none = f"There are no runs in {folder}. Create one with: mmeval score answers.jsonl --metrics rouge_l"
+    print_blocks([Table(heads, rows, 5, optional=("task", "samples")) if rows else Text(none)], format_)
 
 
-def _row(name: str, run: RunFolder) -> tuple[str, ...]:
+def _row(name: str, run: RunFolder) -> Row:
     """The cells of one run."""
-    from multimodal_eval.cli.show import number
     from multimodal_eval.core.headline import headline_of
+    from multimodal_eval.display.figure_tables import coverage, number
 
     info, headline = run.read_info(), ""
     if info.state == "done":
         results = run.read_results()
         leading = headline_of(info, results)
-        headline = "" if leading is None else f"{leading} {number(results.entries[leading].value)}"
+        if leading is not None:
+            figure = results.entries[leading]
+            headline = f"{printed(leading)} {number(figure.value)} ({coverage(figure)})"
     samples = f"{sum(info.parts):,}" if info.parts else ""
-    return name, info.task or "", info.state, samples, headline
+    return Row([name, info.task or "", info.state, samples, headline])
 
 
 @ls.command()
 def resources() -> None:
     """List the resources of `mmeval fetch`, and which are on this machine."""
-    from rich.table import Table
-
-    from multimodal_eval.cli.show import as_text, console
     from multimodal_eval.models.runtime import missing_runtime
     from multimodal_eval.resources.catalogue import CATALOGUE, GROUPS
     from multimodal_eval.resources.store import folder_with
 
-    table = Table("resource", "size", "what it is")
+    rows = []
     for resource in CATALOGUE.values():
         folder = folder_with(resource)
         here = "not here" if folder is None else f"here: {folder}"
         lines = (resource.about, f"licence: {resource.licence}; source: {resource.source}", here)
-        table.add_row(resource.name, f"{resource.size / 1e6:,.1f} MB", "\n".join(map(as_text, lines)))
-    out = console()
-    out.print(table)
+        rows.append(Row([resource.name, f"{resource.size / 1e6:,.1f} MB", Lines(lines)]))
+    blocks: list[Block] = [Table(["resource", "size", "what it is"], rows, 3)]
     for name, members in GROUPS.items():
-        out.print(f"mmeval fetch {name} fetches {' and '.join(members)}", soft_wrap=True)
-    out.print("mmeval fetch ruwordnet says how to get RuWordNet, which cannot be fetched", soft_wrap=True)
+        blocks.append(Text(f"mmeval fetch {name} fetches {' and '.join(members)}"))
+    blocks.append(Text("mmeval fetch ruwordnet says how to get RuWordNet, which cannot be fetched"))
     models = ", ".join(resource.name for resource in CATALOGUE.values() if resource.is_model)
     if reason := missing_runtime(f"running {models}"):
-        out.print(as_text(reason), style="yellow", soft_wrap=True)
+        blocks.append(Text(reason, tone="warning"))
+    print_blocks(blocks)
+
+
+@ls.command()
+def schema() -> None:
+    """Print the JSON Schema of the configuration file."""
+    from multimodal_eval.core.records import to_json
+    from multimodal_eval.run.config import json_schema
+
+    click.echo(to_json(json_schema()).decode(), nl=False)

@@ -6,16 +6,19 @@ import atexit
 import faulthandler
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import click
 
 from multimodal_eval import __version__
-from multimodal_eval.cli.examples import add_examples
+from multimodal_eval.cli.examples import SHORT, add_examples
+from multimodal_eval.cli.layers import LayeredGroup, older_command
 from multimodal_eval.cli.messages import (
     flush,
     refuse_silent_exits,
@@ -28,34 +31,16 @@ from multimodal_eval.core.visible import protect_streams, protected_streams
 _COMPLETION = {"_MMEVAL_COMPLETE"}  # variables of the shell's completion, which ends with `sys.exit`
 
 
-# In the order of the documentation. Each is the function of that name in the module of that name.
-COMMANDS = (
-    "run",
-    "generate",
-    "score",
-    "import",
-    "rescore",
-    "compare",
-    "crosswalk",
-    "sensitivity",
-    "report",
-    "export",
-    "judge",
-    "meta",
-    "agree",
-    "clarity",
-    "dialogue",
-    "leaderboard",
-    "view",
-    "lint",
-    "validate",
-    "verify",
-    "demo",
-    "ls",
-    "card",
-    "fetch",
-    "schema",
-)
+# By section of the help. Each is the function of that name in the module of that name.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Everyday commands": ("score", "run", "compare", "table", "report", "view", "import", "export"),
+    "Contests": ("leaderboard", "clarity", "dialogue"),
+    "More commands": (
+        *("demo", "ls", "card", "fetch", "validate", "lint", "rescore", "crosswalk", "power", "judge", "meta"),
+        *("agree", "verify", "reproduce"),
+    ),
+}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 _IN_PYTHON = {"import": "import_log"}  # names that differ
 
 
@@ -82,13 +67,25 @@ class CommandsByName(Mapping[str, click.Command]):
         return len(COMMANDS)
 
 
-class Commands(click.Group):
+class Commands(LayeredGroup):
     """The group of commands; control characters in what they print have no effect."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = CommandsByName()  # type: ignore[assignment]  # nobody adds commands
         add_examples(self, below=False)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named, also by an older name."""
+        return super().resolve_command(ctx, older_command(args))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by section, one line each."""
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, SHORT[name]) for name in names])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command with protected streams."""
@@ -103,7 +100,7 @@ def cli() -> None:
 
     \b
     Exit codes: 0 success, 1 error, 2 wrong usage,
-    3 a check failed: a threshold, `compare --fail-if-worse` or `lint --fail-on`.
+    3 a check failed: a threshold, `compare --fail-if-worse`, `lint --fail-on` or `reproduce`.
     """
 
 
@@ -141,8 +138,19 @@ def main() -> None:
 
 
 def run_process() -> None:
-    """Run a command in a process of its own. With torch, it ends at once: to free all objects takes half a second."""
+    """Run a command in a process of its own, which SIGTERM interrupts as Ctrl-C does.
+
+    With torch, the process ends at once: to free all objects takes half a second.
+    """
     codes: list[int] = []
+    process = os.getpid()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != process:  # a forked worker ends at once
+            os._exit(128 + number)
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a script
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
 
     def leave() -> None:
         if codes and "torch" in sys.modules:
@@ -151,6 +159,7 @@ def run_process() -> None:
                     stream.flush()
             os._exit(codes[0])
 
+    signal.signal(signal.SIGTERM, interrupt)
     atexit.register(leave)  # the last to be called, because it is the first to be registered
     try:
         main()

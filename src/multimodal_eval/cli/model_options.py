@@ -60,7 +60,7 @@ class Until(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 _SETTINGS = (
     *("model", "base_url", "key_env", "revision", "prompt", "system", "shots", "shot_count", "history", "epochs"),
     *("max_pixels", "detail", "frames", "media_as", "accept_truncated", "concurrency", "timeout", "retries"),
-    *("prices", "budget", "use_cache", "use_probe"),
+    *("prices", "budget", "use_cache", "use_probe", "retry_failures"),
 )
 # Parameter of a command -> parameter of the generation.
 _PARAMETERS = {
@@ -149,6 +149,12 @@ _EFFORT: tuple[Decorator, ...] = (
         "--no-cache", "use_cache", is_flag=True, flag_value=False, default=None, help="Ask again what was asked before."
     ),
     click.option(
+        "--retry-failures",
+        is_flag=True,
+        default=None,
+        help="Ask again for cached answers that are empty, cut off or refusals. The result counts the second draws.",
+    ),
+    click.option(
         "--no-probe", "use_probe", is_flag=True, flag_value=False, default=None, help="Do not try the endpoint first."
     ),
 )
@@ -176,16 +182,16 @@ def generation_settings(params: Params) -> dict[str, Any] | None:
 def effort_changes(params: Params) -> dict[str, Any]:
     """The settings that were given for a run that is continued; they change no answer."""
     from multimodal_eval.core.config import CHANGEABLE
+    from multimodal_eval.run.config import changes_in
 
-    return {name: params[name] for name in CHANGEABLE if params[name] is not None}
+    given = {name: params[name] for name in CHANGEABLE if params[name] is not None}
+    return {**changes_in(params["config"], "generation"), **given}
 
 
 def _until(params: Params) -> dict[str, Any] | None:
     certain, better = params.get("until"), params.get("until_better")
     if better is not None and certain is not None:
-        raise click.UsageError(
-            "--until and --until-better exclude each other. --until-better decides by the headline: --headline METRIC"
-        )
+        raise click.UsageError("--until and --until-better exclude each other. --until-better decides by the headline")
     if better is not None:
         return {"better_than": str(better)}
     return None if certain is None else {"metric": certain[0], "width": certain[1]}
@@ -329,8 +335,10 @@ def judge_settings(params: Params) -> JudgeSettings:
 
 def judge_changes(params: Params) -> dict[str, Any]:
     """The settings that were given for the judges of a run that is continued; they change no verdict."""
+    from multimodal_eval.run.config import changes_in
+
     changes = {name: params[option] for option, name in _CHANGEABLE.items() if params[option] not in (None, ())}
     for name in ("base_url", "key_env"):
         if name in changes:
             changes[name] = list(changes[name])
-    return changes
+    return {**changes_in(params["config"], "judges"), **changes}

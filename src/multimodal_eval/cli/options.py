@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from multimodal_eval.cli.layers import LayeredGroup
 
 if TYPE_CHECKING:
     from multimodal_eval.core.progress_line import ProgressLine
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Params = Mapping[str, Any]  # click's values of a command's parameters, by name
 MetricOptions = dict[str, dict[str, Any]]  # metric -> option -> value
-ENGINE_SETTINGS = ("engine", "workers", "address", "gpus_per_worker")
 
 
 class RunLocation(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -152,63 +153,122 @@ def task_options(command: Command) -> Command:
     return click.option("--data", "task_data", type=click.Path(path_type=Path), help=replaced)(command)
 
 
-def format_option(command: Command) -> Command:
-    """The output as a table for people or as JSON for programs."""
-    formats = click.Choice(["table", "json"])
-    text = "Print the result as a table or as JSON."
-    return click.option("--format", "format_", type=formats, default="table", show_default=True, help=text)(command)
+VERBOSE = "multimodal_eval.verbose"  # in the context of a command
+RESULT_FORMATS = ("table", "json", "latex", "markdown", "html")
+
+
+def result_format_option(command: Command) -> Command:
+    """How a result is printed. The command hands the value to `cli.printing.print_result`."""
+    text = "Print the result as this."
+    formats = click.Choice(RESULT_FORMATS)
+    printed = click.option("--format", "format_", type=formats, default="table", show_default=True, help=text)
+    return printed(verbose_option(command))
+
+
+def verbose_option(command: Command) -> Command:
+    """Whether a table also has what pages fold. `cli.printing` reads it from the context."""
+
+    def note(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        context.meta[VERBOSE] = value
+
+    # Hidden in the help: the last line of a table names it with what it prints.
+    text = "Also print signatures and other details."
+    flag = click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=note, help=text, hidden=True)
+    return flag(command)
 
 
 class DataFormat(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
-    """How the result is printed (`prints`), or the format of a log or a dataset."""
+    """The format of a log or a dataset, or one of `others`."""
 
-    name = "LOG"
+    name = "FORMAT"
 
-    def __init__(self, *, prints: bool) -> None:
-        self.prints = ("table", "json") if prints else ()
+    def __init__(self, others: Sequence[str] = ()) -> None:
+        self.others = tuple(others)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """A name that is known."""
+        if value in self.others:
+            return str(value)
         from multimodal_eval.core.errors import did_you_mean
         from multimodal_eval.data.logs.recognised import FORMATS
 
-        known = (*self.prints, *FORMATS)
-        if value not in known and value.partition(":")[0] not in FORMATS:
+        if value.partition(":")[0] not in FORMATS:
+            known = (*self.others, *FORMATS)
             self.fail(f"no format is named {value!r}.{did_you_mean(value, known)}", param, ctx)
         return str(value)
 
 
-def _formats(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str:
-    """The last format of the output; that of a log becomes the parameter `log_format`."""
-    printed = [value for value in values if value in ("table", "json")]
-    logs = list(dict.fromkeys(value for value in values if value not in printed))
-    if len(logs) > 1:
-        raise click.BadParameter(f"DATA has one format. Got {' and '.join(logs)}")
-    context.params["log_format"] = logs[0] if logs else None
-    return printed[-1] if printed else "table"
+def _printed_format(formats: Sequence[str]) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], str]:
+    """The last format of the output. Until 0.3, --format may also name the format of the input."""
+
+    def chosen(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str:
+        for value in values:
+            if value not in formats:
+                _take_as_input_format(context, parameter, value)
+        return next((value for value in reversed(values) if value in formats), "table")
+
+    return chosen
 
 
-def data_format_option(command: Command) -> Command:
-    """The output as a table or as JSON, and the format of a log that is not recognised by its content."""
-    text = (
-        "Print the result as a table (the default) or as JSON; or read DATA as this LOG of another harness, if it is "
-        "not recognised: see `mmeval ls formats`. Both may be given."
-    )
-    return click.option(
-        "--format",
-        "format_",
-        type=DataFormat(prints=True),
-        metavar="[table|json|LOG]",
-        multiple=True,
-        callback=_formats,
-        help=text,
-    )(command)
+def _take_as_input_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """The format of the input by its older option."""
+    if value is None:
+        return
+    click.echo(f"! --format {value} names the format of the input: write --as {value}", err=True)
+    known = context.params.setdefault("log_format", value)
+    if known != value:
+        raise click.BadParameter(f"DATA has one format. Got {known} and {value}")
+
+
+def _input_format(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    older: str | None = context.params.get("log_format")
+    if value is not None and older is not None and value != older:
+        raise click.BadParameter(f"DATA has one format. Got {older} and {value}")
+    return value or older
+
+
+def _as_option(command: Command) -> Command:
+    text = "Read DATA in this format, such as the log of another harness, if it is not recognised: `mmeval ls formats`."
+    return click.option("--as", "log_format", type=DataFormat(), callback=_input_format, help=text)(command)
+
+
+def data_format_option(formats: Sequence[str]) -> Callable[[Command], Command]:
+    """How the result is printed, and in which format the data is read."""
+
+    def with_formats(command: Command) -> Command:
+        printed = click.option(
+            "--format",
+            "format_",
+            type=DataFormat(formats),
+            metavar=f"[{'|'.join(formats)}]",
+            multiple=True,
+            callback=_printed_format(formats),
+            is_eager=True,
+            help="Print the result as this.  [default: table]",
+        )
+        return printed(verbose_option(_as_option(command)))
+
+    return with_formats
 
 
 def log_format_option(command: Command) -> Command:
-    """The format of a log that is not recognised by its content."""
-    text = "Read DATA as this log of another harness, if it is not recognised: see `mmeval ls formats`."
-    return click.option("--format", "log_format", type=DataFormat(prints=False), help=text)(command)
+    """In which format the data is read."""
+    older = click.option(
+        "--format",
+        type=DataFormat(),
+        callback=_take_as_input_format,
+        is_eager=True,
+        expose_value=False,
+        hidden=True,
+        help="The older spelling of --as.",
+    )
+    return older(_as_option(command))
+
+
+def count_failures_option(command: Command) -> Command:
+    """Whether failed answers count."""
+    text = "Count failed answers as the worst value of each metric. By default they are left out."
+    return click.option("--count-failures", type=click.Choice(["wrong"]), help=text)(command)
 
 
 def plugin_option(command: Command) -> Command:
@@ -255,6 +315,8 @@ class HumanColumn(click.ParamType):  # type: ignore[type-arg]  # generic only in
 def human_option(command: Command) -> Command:
     """Columns with human labels."""
     text = "Correct the judges' scores by the human labels in this column, or the scores of METRIC."
+    about = "What the corrected score is about: samples like these, or those of the file alone.  [default: population]"
+    command = click.option("--human-target", type=click.Choice(["population", "file"]), help=about)(command)
     return click.option("--human", type=HumanColumn(), multiple=True, help=text)(command)
 
 
@@ -288,22 +350,39 @@ def questions_option(command: Command) -> Command:
     return click.option("--questions", type=click.Path(path_type=Path), help=text)(command)
 
 
+class EngineChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """local, ray, or ray,NAME=VALUE…: the engine with its settings."""
+
+    name = "local|ray[,address=ADDRESS]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, and the settings by their names."""
+        if isinstance(value, tuple):
+            return value
+        name, *words = str(value).split(",")
+        if name not in ("local", "ray"):
+            self.fail(f"{name!r} is not 'local' or 'ray'", param, ctx)
+        settings: dict[str, Any] = dict(KeyValue().convert(word, param, ctx) for word in words)
+        for key in settings:
+            if key not in ("address", "gpus_per_worker"):
+                self.fail(f"the engine has no setting {key!r}: it has address and gpus_per_worker", param, ctx)
+        if "gpus_per_worker" in settings:
+            settings["gpus_per_worker"] = click.FloatRange(0).convert(settings["gpus_per_worker"], param, ctx)
+        return name, settings
+
+
 def engine_options(command: Command) -> Command:
     """Options of the engine."""
     for option in (
-        click.option(
-            "--gpus-per-worker",
-            type=click.FloatRange(0),
-            default=0,
-            help="With Ray, give each worker this share of a GPU, such as 0.25.",
-        ),
-        click.option("--address", help="Join this Ray cluster. The default is a private cluster on this machine."),
+        click.option("--gpus-per-worker", type=click.FloatRange(0), help="With Ray, the share of a GPU per worker."),
+        click.option("--address", help="The address of a Ray cluster."),
         click.option(
             "--engine",
-            type=click.Choice(["local", "ray"]),
+            type=EngineChoice(),
             default="local",
             show_default=True,
-            help="Score on this machine or on a Ray cluster.",
+            help="Score on this machine, or on a Ray cluster: a private one, or the one at ADDRESS. With "
+            "ray,gpus_per_worker=0.25, each worker gets that share of a GPU.",
         ),
         click.option(
             "--workers", type=click.IntRange(1), help="Score this many parts in parallel. The default is one per core."
@@ -317,7 +396,9 @@ def engine_of(params: Params) -> Engine:
     """The engine described by these options."""
     from multimodal_eval.run.engine.base import Engine
 
-    return Engine(*(params[name] for name in ENGINE_SETTINGS))
+    name, settings = params["engine"]
+    older = {key: params[key] for key in ("address", "gpus_per_worker") if params[key] is not None}
+    return Engine(name, params["workers"], **{**older, **settings})
 
 
 def report_option(command: Command) -> Command:
@@ -334,7 +415,13 @@ def gate_options(under: str, over: str, coverage: str) -> Callable[[Command], Co
         for option in (
             click.option("--min-coverage", type=share, callback=_finite, help=f"Exit 3 if {coverage}: 0.95."),
             click.option("--fail-over", type=Threshold(), multiple=True, help=f"Exit 3 if a value is higher{over}."),
-            click.option("--fail-under", type=Threshold(), multiple=True, help=f"Exit 3 if a value is lower{under}."),
+            click.option(
+                "--fail-under",
+                type=Threshold(),
+                multiple=True,
+                help=f"Exit 3 if a value is lower{under}. NAME.low is the lower end of its interval; coverage=0.95 is "
+                f"about the scored share.",
+            ),
         ):
             command = option(command)
         return command
@@ -344,12 +431,12 @@ def gate_options(under: str, over: str, coverage: str) -> Callable[[Command], Co
 
 def output_options(command: Command) -> Command:
     """Options for showing and checking results."""
-    return _output_options(command, format_option)
+    return _output_options(command, result_format_option)
 
 
 def data_output_options(command: Command) -> Command:
     """Options for showing and checking the results of data, which may be a log of another harness."""
-    return _output_options(command, data_format_option)
+    return _output_options(command, data_format_option(RESULT_FORMATS))
 
 
 def _output_options(command: Command, formats: Callable[[Command], Command]) -> Command:
@@ -366,7 +453,7 @@ def _output_options(command: Command, formats: Callable[[Command], Command]) -> 
 DEFAULT = "score"
 
 
-class ScoringByDefault(click.Group):
+class ScoringByDefault(LayeredGroup):
     """Runs the command `score` if no other is named; `usages` are the usage lines of its help."""
 
     def __init__(self, *args: Any, usages: tuple[str, ...] = (), **settings: Any) -> None:
@@ -375,7 +462,7 @@ class ScoringByDefault(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the default command's name if none is named."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names, "--help-all"}:
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import RunLocation, media_root_option, plugin_option, register_plugins
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from multimodal_eval.report.build import Theme
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN [RUN_B …]")
 @click.option(
     "-o",
@@ -47,16 +48,22 @@ if TYPE_CHECKING:
 @media_root_option
 @plugin_option
 def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
-    """Write RUN, or several runs over the same samples, as one self-contained HTML file.
+    """Write RUN, several runs over the same samples, or a suite, as one self-contained HTML file.
 
-    It starts with a verdict: one sentence per question that the runs answer. Then follow charts, warnings, the
-    comparison, scores with their intervals, slices, selected samples with their images, provenance, and the metric
-    cards.
+    It starts with a verdict: one sentence per question that the runs answer. Then follow scores with their
+    intervals, the comparison, selected samples with their images, warnings, slices, provenance, and the metric
+    cards. Of a suite, or any folder of runs, the file has the table of `mmeval table`.
     """
     from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.report.build import file_name, write_into, write_page
+    from multimodal_eval.report.build import file_name, write_into
 
     register_plugins(params["plugins"])
+    if _is_suite(runs):
+        from multimodal_eval.analysis.suite import suite
+        from multimodal_eval.report.suite_page import suite_html
+
+        _write(output or Path(file_name("screen")), suite_html(suite(runs)))
+        return
     theme: Theme = params["theme"]
     opened = [Run(run) for run in runs]
     page = page_of(
@@ -70,7 +77,20 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
     if output is None and len(opened) == 1:
         click.echo(f"report: {write_into(opened[0], page, theme)}")
         return
-    path = output or Path(file_name(theme))
+    _write(output or Path(file_name(theme)), page)
+
+
+def _is_suite(locations: Sequence[Location]) -> bool:
+    """Whether these are suites or folders of runs, not runs."""
+    from multimodal_eval.data.runs.storage import storage_at
+
+    storages = [storage_at(location) for location in locations]
+    return not any(storage.exists("run.json") for storage in storages) and all(storage.names() for storage in storages)
+
+
+def _write(path: Path, page: str) -> None:
+    from multimodal_eval.report.build import write_page
+
     try:
         write_page(path, page)
     except OSError as error:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.model_options import (
     JUDGE_CHANGEABLE,
     batch_of,
@@ -26,11 +27,16 @@ from multimodal_eval.cli.options import (
     engine_of,
     engine_options,
     input_options,
+    progress_bar,
     refuse_overwrite_alone,
     task_options,
 )
+from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.cli.running import (
+    OF_METRICS,
     RESUMED,
+    continuable,
+    continuing,
     fetch,
     opened_task,
     refuse_others,
@@ -39,10 +45,19 @@ from multimodal_eval.cli.running import (
     shown_preview,
     started,
 )
+from multimodal_eval.display.blocks import Text
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.generated import GeneratedRun
 
 
-@click.command()
+ONLY_ANSWERS = "none"  # of --metrics
+
+
+@click.command(cls=LayeredCommand)
 @click.argument("data", required=False, type=click.Path(path_type=Path))
+@click.option("--suite", help="Run every benchmark of this suite, or of a YAML list, into one folder.")
 @model_options
 @batch_options
 @until_options
@@ -52,21 +67,51 @@ from multimodal_eval.cli.running import (
 @task_options
 @engine_options
 @data_output_options
-def run(data: Path | None, resumed: Any, **params: Any) -> None:
+def run(data: Path | None, suite: str | None, resumed: Any, **params: Any) -> None:
     """Ask a model for an answer to every sample of DATA, then score the answers.
 
-    DATA is what `mmeval score` reads, without answers, or a task file (YAML). Keys are read from the environment
+    DATA is what `mmeval score` reads, without answers, or a task file (YAML), or the name of a benchmark
+    (`mmeval ls benchmarks`). Keys are read from the environment
     ($OPENAI_API_KEY, …) and stored nowhere. An interrupted run continues with --resume and asks only for what is
-    missing.
+    missing. With --metrics none, or without --task and --metrics, the answers are stored, and `mmeval score RUN` scores
+    them.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
 
+    if suite is not None:
+        from multimodal_eval.cli.suites import run_suite
+
+        if data is not None or resumed is not None:
+            raise click.UsageError("--suite takes neither DATA nor --resume: the same command continues a suite")
+        refuse_no_model(params)
+        run_suite(suite, params, _run_and_show)
+        return
+    scores = params["metrics"] != ONLY_ANSWERS
+    params = params if scores else {**params, "metrics": None}
     data, params = opened_task(data, params)
     refuse_wrong_use(data, resumed, params)
-    if resumed is None and shown_preview(data, params, scores=True):
+    if not scores:
+        refuse_others(
+            params, params.keys() - set(OF_METRICS), f"--metrics {ONLY_ANSWERS} scores nothing, so it takes no"
+        )
+    if resumed is None and shown_preview(data, params, scores=scores):
         return
     with shown_if_partly_scored(params), shown_if_written():
-        finished = _resumed(resumed, params) if resumed is not None else _fresh(data, params)
+        finished: Any = _resumed(resumed, params, scores=scores) if resumed else _fresh(data, params, scores=scores)
+    if finished.info.has_metrics:
+        conclude(finished, params)
+    else:
+        _show_answers(finished, params)
+
+
+def _run_and_show(name: str, params: Params) -> None:
+    """Run a benchmark of a suite. An unfinished run in its folder is replaced; its answers are cached."""
+    from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
+
+    data, params = opened_task(name, params)
+    params["overwrite"] = params["overwrite"] or params["output"].exists()
+    with shown_if_partly_scored(params), shown_if_written():
+        finished: Any = _fresh(data, params, scores=True)
     conclude(finished, params)
 
 
@@ -91,24 +136,49 @@ def refuse_wrong_use(data: Path | None, resumed: Any, params: Params) -> None:
     refuse_no_model(params)
 
 
-def _resumed(folder: Any, params: Params) -> Any:
+def _resumed(folder: Any, params: Params, *, scores: bool) -> Run | GeneratedRun:
     from multimodal_eval.cli.score import resumed_run
+    from multimodal_eval.data.runs.run_folder import RunFolder
+    from multimodal_eval.run.generated import continue_generation
 
-    return resumed_run(folder, params, generation=effort_changes(params), model=batch_of(params))
+    settings: dict[str, Any] = {"generation": effort_changes(params), "model": batch_of(params)}
+    if scores and RunFolder(folder).read_info().has_metrics:
+        finished: Run = resumed_run(folder, params, **settings)
+        return finished
+    settings |= {name: params[name] for name in ("media_roots", "accept_open")}
+    with progress_bar() as progress, continuable(folder, continuing("run", folder)):
+        return continue_generation(folder, progress=progress, **settings)
 
 
-def _fresh(data: Any, params: Params) -> Any:
+def _fresh(data: Any, params: Params, *, scores: bool) -> Run | GeneratedRun:
     from multimodal_eval.cli.finish import check_gates
+    from multimodal_eval.core.errors import NothingNamedError
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.run.generated import GeneratedRun
     from multimodal_eval.run.generation.model import generation_of, with_model
-    from multimodal_eval.run.opening import default_folder, planned
+    from multimodal_eval.run.opening import new_folder, planned, run_name
 
     engine = engine_of(params)
     config = with_model(settings_of(params, generation=generation_settings(params)), None)
     config = with_judge_options(config, params)
-    plan, source = planned(config, data, None, fetch if params["fetching"] else None)
+    try:
+        plan, source = planned(config, data, None, fetch if params["fetching"] else None, scores=scores)
+    except NothingNamedError:  # the answers can be scored later
+        plan, source = planned(config, data, None, scores=False)
     check_gates(params, plan)
     generation = generation_of(plan, batch_of(params))
-    path = params["output"] or default_folder(plan)
+    path = params["output"] or new_folder(run_name(plan, source))
     started(plan, source, path, engine, overwrite=params["overwrite"], command="run", generation=generation)
-    return Run(path)
+    return Run(path) if plan.names else GeneratedRun(path)
+
+
+def _show_answers(run: GeneratedRun, params: Params) -> None:
+    """Print what the model answered, the place of the answers, and the next command."""
+    from multimodal_eval.display.of_generation import generation_lines
+
+    label = run.folder.label
+    content = {"run": label, "samples": len(run), "generation": run.generation}
+    blocks = [Text(line) for line in generation_lines(run.folder, run.info)]
+    task = "" if run.info.config.task or run.info.config.metrics else " --task TASK"
+    blocks += [Text(f"answers: {label}/answers"), Text(f"Score them: mmeval score {label}{task}")]
+    print_blocks(blocks, params["format_"], lambda: content)

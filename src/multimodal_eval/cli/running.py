@@ -1,4 +1,4 @@
-"""What `score`, `run` and `generate` have in common: options, settings, starting, and the command that continues."""
+"""What `score` and `run` have in common: options, settings, starting, and the command that continues."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from multimodal_eval.cli.options import (
     Params,
     RunLocation,
     annotators_option,
+    count_failures_option,
     empty_option,
     human_option,
     media_root_option,
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.generate.prices import Estimate
     from multimodal_eval.run.engine.base import Engine
-    from multimodal_eval.run.generation.step import Generation
+    from multimodal_eval.run.generation.model import Generation
     from multimodal_eval.run.plan import Plan
+    from multimodal_eval.run.rescore import Earlier
 
 
 Decorator = Callable[[Any], Any]
@@ -42,7 +44,8 @@ Decorator = Callable[[Any], Any]
 _OPTIONS: dict[str, Decorator] = {
     "task": click.option(
         "--task",
-        help="The task: captioning, vqa, hallucination, contextual_relevance, classification, or one from --config.",
+        help="The task: captioning, vqa, contextual_relevance, hallucination, classification, mcq, pope, mme, docvqa, "
+        "chartqa, textvqa, ocr, grounding, asr, translation, or one from --config.",
     ),
     "metrics": click.option("--metrics", help="The metrics, separated by commas. The default is those of the task."),
     "headline": click.option(
@@ -52,7 +55,7 @@ _OPTIONS: dict[str, Decorator] = {
         "-o",
         "--output",
         type=RunLocation(),
-        help="Store the run in this folder or at this URL. The default is runs/<time>-<task>.",
+        help="Store the run in this folder or at this URL. The default is runs/NAME: the model or the file of answers.",
     ),
     "config": click.option(
         "--config", type=click.Path(path_type=Path), help="Read tasks, weights and settings from this YAML file."
@@ -76,6 +79,11 @@ _OPTIONS: dict[str, Decorator] = {
     "questions": questions_option,
     "by": click.option("--by", multiple=True, help="Also score each value of this column separately."),
     "human": human_option,
+    "ids": click.option(
+        "--ids",
+        type=click.Path(path_type=Path),
+        help="Read only the samples whose ids are in this file: one per line, or a JSON list.",
+    ),
     "seed": click.option("--seed", type=int, help="Set the seed of metrics that draw random numbers."),
     "image_root": click.option(
         "--image-root",
@@ -92,6 +100,7 @@ _OPTIONS: dict[str, Decorator] = {
         "--no-lint", "skip_lint", is_flag=True, help="Do not check the answers now. `mmeval lint` does it later."
     ),
     "fetching": click.option("--fetch", "fetching", is_flag=True, help="First fetch missing resources and models."),
+    "count_failures": count_failures_option,
     "skip_unavailable": click.option(
         "--skip-unavailable", is_flag=True, help="Leave metrics that cannot run on this machine unscored."
     ),
@@ -104,32 +113,33 @@ _OPTIONS: dict[str, Decorator] = {
     "media_roots": media_root_option,
     "annotators": annotators_option,
 }
-_OF_METRICS = (
+OF_METRICS = (
     *("metrics", "headline", "options", "labels", "unknown_labels", "by", "human", "skip_lint", "fetching"),
-    *("skip_unavailable", "allow_empty"),
+    *("skip_unavailable", "allow_empty", "count_failures"),
 )
 
 
 def run_options(command: Command) -> Command:
     """The options of a run: what it reads and scores, and its folder."""
-    return _with_options(command, tuple(_OPTIONS))
-
-
-def answer_options(command: Command) -> Command:
-    """The options of a run that stops after the answers."""
-    return _with_options(command, tuple(name for name in _OPTIONS if name not in _OF_METRICS))
-
-
-def _with_options(command: Command, names: tuple[str, ...]) -> Command:
-    for name in reversed(names):
-        command = _OPTIONS[name](command)
+    for option in reversed(_OPTIONS.values()):
+        command = option(command)
     return command
 
 
 # Options of a resumed run: they change no score.
 RESUMED = (
     *("format_", "jsonl", "fail_under", "fail_over", "min_coverage", "wants_report", "plugins", "media_roots"),
-    *("accept_open", "allow_empty", "engine", "workers", "address", "gpus_per_worker", "batch_out", "batch_in"),
+    *(
+        "accept_open",
+        "allow_empty",
+        "engine",
+        "workers",
+        "address",
+        "gpus_per_worker",
+        "batch_out",
+        "batch_in",
+        "config",
+    ),
 )
 
 
@@ -145,8 +155,10 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
         options=options_by_metric(params.get("options", ())),
         by=list(params.get("by", ())) or None,
         human=dict(params.get("human", ())) or None,
+        human_target=params.get("human_target"),
         seed=params["seed"],
         plugins=list(params["plugins"]) or None,
+        count_failures=params.get("count_failures"),
         skip_unavailable=params.get("skip_unavailable"),
         skip_lint=params.get("skip_lint"),
         map=dict(params["mapping"]) or None,
@@ -156,6 +168,8 @@ def settings_of(params: Params, **more: Any) -> RunConfig:
         unknown_labels=params.get("unknown_labels"),
         format=params["log_format"],
         limit=params["limit"],
+        ids=None if params["ids"] is None else str(params["ids"]),
+        only_answered=params.get("only_answered"),
         max_expansion=params["max_expansion"],
         max_record_mb=params["max_record_mb"],
         allow_partial=params["allow_partial"],
@@ -176,19 +190,53 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
     from multimodal_eval.run.config import is_task_file, load_config
 
     if not is_task_file(data):
+        _refuse_misspelt(data)
         refuse_task_data(data, params)
         return data, dict(params)
     import msgspec
 
     from multimodal_eval.run.task_files import with_task
 
+    if params.get("fetching") and params["task_data"] is None:
+        _fetch_data(data)
     chosen, config = (params["task"], params.get("metrics")), params["config"]
-    if params["allow_outside"]:
-        config = {**msgspec.to_builtins(load_config(config)), "allow_outside": True}
-    data, config, notes = with_task(data, config, params.get("model"), *chosen, task_data=params["task_data"])
+    model, prompt = params.get("model"), params.get("prompt")
+    config = msgspec.to_builtins(load_config(config, model))
+    config |= {name: True for name in ("allow_outside", "allow_partial") if params[name]}
+    if prompt is not None and model is not None:  # it may be one of the task
+        config["generation"] = {**config.get("generation", {}), "model": model, "prompt": prompt}
+        params = {**params, "prompt": None}
+    data, config, notes = with_task(data, config, model, *chosen, task_data=params["task_data"])
     for note in notes:
         click.echo(f"! {note}", err=True)
     return data, {**params, "config": config}
+
+
+def _refuse_misspelt(data: Any) -> None:
+    """Refuse a name that does not exist and is almost that of a benchmark."""
+    from multimodal_eval.benchmarks.recipes import similar_names
+    from multimodal_eval.core.errors import ConfigError
+
+    if data is not None and (names := similar_names(data)):
+        raise ConfigError(
+            f"{data} is neither a file nor a benchmark. Did you mean {' or '.join(names)}? "
+            "All names: mmeval ls benchmarks"
+        )
+
+
+def _fetch_data(data: Any) -> None:
+    """Fetch the data of a benchmark that are not on this machine."""
+    from multimodal_eval.benchmarks.data_files import fetched
+    from multimodal_eval.benchmarks.recipes import find_recipe, recipe_of
+    from multimodal_eval.benchmarks.task_format import TaskData
+
+    if (file := find_recipe(data)) is None:
+        return
+    known = recipe_of(file)
+    if isinstance(known.task.data, TaskData) and known.task.data.hub and fetched(known.task.data.hub) is None:
+        from multimodal_eval.cli.fetch import fetch_benchmark
+
+        fetch_benchmark(known)
 
 
 def refuse_task_data(data: Any, params: Params) -> None:
@@ -200,7 +248,7 @@ def refuse_task_data(data: Any, params: Params) -> None:
 def refuse_others(params: Params, allowed: Collection[str], what: str) -> None:
     """Refuse options that would have no effect; `what` says why, before the flag."""
     flags = {option.name: max(option.opts, key=len) for option in click.get_current_context().command.params}
-    flags["log_format"] = "--format"
+    flags["log_format"] = "--as"
     for name, value in params.items():
         if name not in allowed and value is not None and value is not False and value != ():
             raise click.UsageError(f"{what} {flags[name]}")
@@ -208,7 +256,7 @@ def refuse_others(params: Params, allowed: Collection[str], what: str) -> None:
 
 def started(
     plan: Plan,
-    source: Input,
+    source: Input | Earlier,
     path: Any,
     engine: Engine,
     *,
@@ -221,12 +269,8 @@ def started(
     from multimodal_eval.cli.options import progress_bar
     from multimodal_eval.run.start import start
 
-    with (
-        progress_bar() as progress,
-        continuable(path, continuing(command, path, plan.config.plugins)),
-        engine.executor(plan) as executor,
-    ):
-        start(plan, source, path, executor, progress, overwrite=overwrite, generation=generation, imported=imported)
+    with progress_bar() as progress, continuable(path, continuing(command, path, plan.config.plugins)):
+        start(plan, source, path, engine, progress, overwrite=overwrite, generation=generation, imported=imported)
 
 
 @contextmanager
@@ -367,7 +411,7 @@ def _judged(plan: Plan, source: Input) -> _Judged:
         config, entries = estimate.metric.config, []
         for number, each in enumerate(estimate.models):
             judged.lines.extend(["", f"judge          {estimate.metric.name}"])
-            judged.lines.extend(_lines(config.generation(number), each, "`max_tokens` in its file", "--judge-prices"))
+            judged.lines.extend(_lines(config.generation(number), each, "`max_tokens` in its file", "`prices` there"))
             entries.append(_content(config.generation(number), each))
         judged.content.setdefault("judges", {})[estimate.metric.name] = entries
     if judged.lines and plan.config.generation is not None:
@@ -405,7 +449,7 @@ def _costs(config: GenerationConfig, estimate: Estimate) -> tuple[float, float |
 
 
 def _lines(
-    config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = "--prices"
+    config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = "--prices FILE"
 ) -> Iterator[str]:
     from multimodal_eval.generate.prices import money
     from multimodal_eval.generate.request_text import size
@@ -421,7 +465,7 @@ def _lines(
     yield f"output tokens  {f'not limited; {limit} limits them' if most is None else f'at most {most:,}'}"
     costs = _costs(config, estimate)
     if costs is None:
-        yield f"cost           unknown; {prices} FILE names the prices"
+        yield f"cost           unknown; {prices} names the prices"
     else:
         assert config.price is not None
         currency, (entered, left) = config.price.currency, costs

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.model_options import (
     JUDGE_CHANGEABLE,
     JUDGE_OPTIONS,
@@ -41,18 +42,19 @@ from multimodal_eval.cli.running import (
 
 # Options that also apply to answers that are stored already.
 _OF_SCORES = (
-    *("task", "metrics", "headline", "config", "options", "labels", "unknown_labels", "by", "human", "seed"),
-    *("skip_lint", "fetching", "skip_unavailable"),
+    *("task", "metrics", "headline", "config", "options", "labels", "unknown_labels", "by", "human", "human_target"),
+    *("seed", "skip_lint", "fetching", "skip_unavailable", "count_failures"),
     *JUDGE_OPTIONS,
 )
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
 @judge_options
 @preview_options
 @run_options
+@click.option("--only-answered", is_flag=True, help="Leave out the samples of DATA that have no record in PREDICTIONS.")
 @input_options
 @task_options
 @engine_options
@@ -63,7 +65,7 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'.
     Files: JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst; or a COCO caption annotation file or VQA annotations with
     their results; or the log of another harness (`mmeval ls formats`). DATA may also be a task file (YAML), or a run of
-    `mmeval generate`, which is scored in its folder.
+    `mmeval run --metrics none`, whose answers are scored in its folder.
     """
     from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
 
@@ -101,16 +103,19 @@ def _is_run(data: Path) -> bool:
 def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
     """Continue a run; `settings` are further arguments of `resume`."""
     from multimodal_eval.cli.finish import check_gates
-    from multimodal_eval.data.runs.damage import faults
-    from multimodal_eval.data.runs.run_folder import RunFolder
-    from multimodal_eval.run.evaluate import resume, resumed_plan
+    from multimodal_eval.data.runs.grants import Consent
+    from multimodal_eval.data.runs.run_folder import RunFolder, faults
+    from multimodal_eval.run.continuing import resumed_plan
+    from multimodal_eval.run.evaluate import resume
 
-    check_gates(params, resumed_plan(folder, params["plugins"], params["media_roots"]))
-    for fault in faults(RunFolder(folder)):
+    opened = RunFolder(folder)
+    consent = Consent(opened, opened.read_info(), params["plugins"], params["media_roots"])
+    check_gates(params, resumed_plan(consent))
+    for fault in faults(opened):
         click.echo(f"{fault.name} {fault.problem}. It is computed again", err=True)
     settings |= {name: params[name] for name in ("plugins", "media_roots", "accept_open", "allow_empty")}
     settings["engine"] = engine_of(params)
-    command = str(RunFolder(folder).read_info().command)
+    command = consent.info.command
     with progress_bar() as progress, continuable(folder, continuing(command, folder, params["plugins"])):
         return resume(folder, progress=progress, judging=judge_changes(params), **settings)
 
@@ -118,13 +123,13 @@ def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
 def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.run.opening import default_folder, planned
+    from multimodal_eval.run.opening import new_folder, planned, run_name
 
     engine = engine_of(params)
     config = with_judge_options(settings_of(params), params)
     plan, source = planned(config, data, predictions, fetch if params["fetching"] else None)
     check_gates(params, plan)
-    path = params["output"] or default_folder(plan)
+    path = params["output"] or new_folder(run_name(plan, source))
     started(plan, source, path, engine, overwrite=params["overwrite"])
     return Run(path)
 

@@ -7,36 +7,44 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
+    RESULT_FORMATS,
     Params,
     annotators_option,
+    data_format_option,
     empty_option,
     input_options,
-    log_format_option,
     progress_bar,
     questions_option,
     task_options,
 )
+from multimodal_eval.cli.printing import print_blocks
+from multimodal_eval.display.blocks import Block, Finding, Row, Table, Text
 
 _SHOWN_COLUMNS = 100
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
 @empty_option
 @annotators_option
 @questions_option
-@log_format_option
+@data_format_option(RESULT_FORMATS)
 @input_options
 @task_options
 def validate(data: Path, predictions: Path | None, limit: int | None, **params: Any) -> None:
     """Check DATA (and PREDICTIONS) as `score` does, and list the problems by kind.
 
-    Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'. DATA may also be a task file (YAML).
+    Each is a file, a folder of files, or a pattern in quotes: 'part-*.jsonl'. DATA may also be a task file (YAML), or a
+    recipe: its name or its folder. Without --data, a recipe is checked by its own sample and goldens.
     """
-    from multimodal_eval.cli.show import console
-    from multimodal_eval.cli.terminal import warning
+    from multimodal_eval.benchmarks.recipes import find_recipe
+
+    if params["task_data"] is None and predictions is None and find_recipe(data) is not None:
+        _check_recipe(data, params["format_"])
+        return
     from multimodal_eval.data.logs.recognised import is_dataset
     from multimodal_eval.data.readers import limits
     from multimodal_eval.data.readers.column_names import peeked
@@ -65,21 +73,34 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     to_answer = predictions is None and (given != data or is_dataset(firsts[0].log))
     if not params["allow_empty"] and not to_answer:
         refuse_missing_answers(summary.fields, kinds)
-    out = console()
     where = f" in {len(source.files):,} files" if len(source.files) > 1 else ""
-    out.print(f"{summary.samples:,} samples{where}, no problems", style="bold")
-    for field, count in summary.fields.items():
-        out.print(f"  {field:<18} {min(count, summary.samples):>12,}")  # an id in both files is one id
+    blocks: list[Block] = [Text(f"{summary.samples:,} samples{where}, no problems", tone="strong")]
+    # An id in both files is one id.
+    rows = [Row([field, f"{min(count, summary.samples):,}"]) for field, count in summary.fields.items()]
+    blocks.append(Table(["field", "samples"], rows))
     if summary.metadata:
         names = sorted(summary.metadata)
         more = f", … ({len(names):,} in total)" if len(names) > _SHOWN_COLUMNS else ""
-        out.print(f"  metadata columns: {', '.join(names[:_SHOWN_COLUMNS])}{more}")
+        blocks.append(Text(f"metadata columns: {', '.join(names[:_SHOWN_COLUMNS])}{more}"))
     if summary.blank_answers:
-        out.print(warning(f"{summary.blank_answers:,} blank answers: they get each metric's worst value"))
+        blank = "blank answers: they get each metric's worst value"
+        blocks.append(Finding(blank, count=summary.blank_answers, total=summary.samples))
     notes = [missing_answers(summary.fields, str(given)) if to_answer else None]
     notes.append(missing_references(summary.fields, kinds))
-    for note in [*summary.notes, *filter(None, notes)]:
-        out.print(f"! {note}")
+    print_blocks([*blocks, *map(Finding, [*summary.notes, *filter(None, notes)])], params["format_"])
+
+
+def _check_recipe(name: Path, format_: str) -> None:
+    """Check a recipe by its sample and its goldens; exit 1 if something is wrong with it."""
+    from multimodal_eval.run.goldens import check_recipe
+
+    checked = check_recipe(name)
+    counts = f"{checked.questions:,} questions, {checked.goldens:,} goldens, {checked.verdicts:,} verdicts"
+    end = "with problems" if checked.faults else "no problems"
+    blocks: list[Block] = [Text(f"{checked.recipe.name}: {counts}, {end}", tone="strong")]
+    print_blocks([*blocks, *map(Finding, checked.faults)], format_)
+    if checked.faults:
+        raise click.exceptions.Exit(1)
 
 
 def _task_data(data: Path, params: Params) -> tuple[Path, dict[str, str], str | None]:
@@ -92,5 +113,10 @@ def _task_data(data: Path, params: Params) -> tuple[Path, dict[str, str], str | 
     if not is_task_file(data):
         refuse_task_data(data, params)
         return data, columns, None
-    task = open_task(data, task_data=params["task_data"], allow_outside=params["allow_outside"])
+    task = open_task(
+        data,
+        task_data=params["task_data"],
+        allow_outside=params["allow_outside"],
+        allow_partial=params["allow_partial"],
+    )
     return task.data, merged_columns(task.settings["map"], columns), task.settings["format"]

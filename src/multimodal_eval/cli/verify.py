@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 import click
 
-from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins
+from multimodal_eval.cli.layers import LayeredCommand
+from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins, result_format_option
+from multimodal_eval.cli.printing import print_blocks
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=RunLocation())
 @click.option(
     "--deep",
@@ -17,41 +21,23 @@ from multimodal_eval.cli.options import RunLocation, plugin_option, register_plu
     help="Also compare the rows of all parts, and recompute the results from the stored scores.",
 )
 @plugin_option
-def verify(runs: tuple[Any, ...], deep: bool, plugins: tuple[str, ...]) -> None:
+@result_format_option
+def verify(runs: tuple[Any, ...], deep: bool, plugins: tuple[str, ...], format_: str) -> None:
     """Compare the files of every RUN with their checksums.
 
     Exit code 1 if a file is damaged or missing. `mmeval score --resume RUN` recomputes damaged files.
     """
+    from multimodal_eval.display.of_verification import verification_blocks
     from multimodal_eval.run.verify import verify_run
 
     register_plugins(plugins)
-    damaged = [run for run in runs if not _is_intact(verify_run(run, deep=deep), deep=deep)]
-    if damaged:
+    checked = []
+    for run in runs:
+        checked.append(verify_run(run, deep=deep))
+        if format_ == "table":
+            print_blocks(verification_blocks(checked[-1], deep=deep))
+    if format_ != "table":
+        every = chain.from_iterable(verification_blocks(each, deep=deep) for each in checked)
+        print_blocks(every, format_, lambda: [asdict(each) for each in checked])
+    if any(each.faults for each in checked):
         raise click.exceptions.Exit(1)
-
-
-def _is_intact(outcome: Any, *, deep: bool) -> bool:
-    """Print what was found in a run, and whether it is intact."""
-    for fault in outcome.faults:
-        click.echo(f"{outcome.run}/{fault.name} {fault.problem}")
-    for note in outcome.notes:
-        click.echo(f"{outcome.run}: {note}")
-    if outcome.faults:
-        click.echo(f"{outcome.run}: {_counted(len(outcome.faults), 'fault')}. {_advice(outcome)}")
-        return False
-    if outcome.files:
-        results = ", and the results are those of its scores" if deep and outcome.state == "done" else ""
-        click.echo(f"{outcome.run}: {_counted(outcome.files, 'data file')} intact{results}")
-    return True
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _advice(outcome: Any) -> str:
-    from shlex import quote
-
-    if any(fault.name == "run.json" for fault in outcome.faults):
-        return "Restore run.json from a copy, or score the samples again"
-    return f"Recompute with: mmeval score --resume {quote(outcome.run)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import Params, media_root_option
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ _OPTIONS = (
         help="Label the answers of this run; can be repeated. Default: all finished runs in DIR, mixed.",
     ),
     click.option("--pairwise", is_flag=True, help="Label which of two runs has the better answer."),
-    click.option("--metric", metavar="NAME", help="Label for this metric. Default: the judge, or else the headline."),
+    click.option(
+        "--metrics", "metric", metavar="NAME", help="Label for this metric. Default: the judge, or the headline."
+    ),
     click.option(
         "--scale",
         metavar="LABELS",
@@ -64,7 +67,7 @@ _OPTIONS = (
 _NAMES = {
     "label_runs": "--label-run",
     "pairwise": "--pairwise",
-    "metric": "--metric",
+    "metric": "--metrics",
     "scale": "--scale",
     "question": "--question",
     "labels": "--labels",
@@ -121,7 +124,7 @@ def _annotator(name: str | None) -> str | None:
 PORT = 8642
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument(
     "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default="runs", metavar="[DIR]"
 )

@@ -33,7 +33,7 @@ from multimodal_eval.data.readers.json_file import first_character, read_coco_an
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.data.runs.storage import Location, below, storage_at
+from multimodal_eval.data.runs.storage import Location, Storage, below, storage_at
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import AHEAD, in_order
 from multimodal_eval.run.engine.processes import process_pool, submit
@@ -174,14 +174,17 @@ def score_all(
     *,
     workers: int | None = None,
     progress: Progress = silent,
+    overwrite: bool = False,
 ) -> tuple[list[str], list[Refused]]:
     """Store one run folder per submission below `output`; return the names of the scored ones, and the refused ones.
 
-    A refused submission does not stop the others.
+    A refused submission does not stop the others. `overwrite` replaces the runs of an earlier leaderboard.
     """
     storage = storage_at(output)
     if storage.is_taken():
-        raise RunFolderError(f"{storage.label} already exists. Name another folder with -o")
+        if not overwrite:
+            raise RunFolderError(f"{storage.label} already exists. Name another folder with -o, or add --overwrite")
+        _clear(storage)
     storage.make()
     workers = min(workers or cores(), len(submissions))
     work = partial(_refusal, contest, output)
@@ -196,6 +199,19 @@ def score_all(
             refused.append(refusal)
         progress("scoring", number, len(submissions))
     return scored, refused
+
+
+def _clear(storage: Storage) -> None:
+    """Remove the runs of an earlier leaderboard, and nothing else."""
+    names = storage.names()
+    other = [name for name in names if name != RESULT and not storage.exists(f"{name}/run.json")]
+    if other or RESULT not in names:
+        reason = f"It has {other[0]}" if other else f"It has no {RESULT}"
+        raise RunFolderError(
+            f"only the folder of a leaderboard can be overwritten, and {storage.label} is none. {reason}"
+        )
+    for name in names:
+        storage.remove(name)
 
 
 def _mapped(

@@ -36,14 +36,14 @@ def bytes_of(array: pa.Array) -> NDArray[np.uint8]:
 
 def null_rows(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     """True in rows that are null."""
-    return np.concatenate([np.empty(0, np.bool_), *map(_null_rows, chunks_of(column))])
-
-
-def _null_rows(array: pa.Array) -> NDArray[np.bool_]:
-    bits = array.buffers()[0]
-    if not array.null_count:
-        return np.zeros(len(array), np.bool_)
-    return np.ones(len(array), np.bool_) if bits is None else ~_bits(bits, array)
+    pieces = [np.empty(0, np.bool_)]
+    for array in chunks_of(column):
+        bits = array.buffers()[0]
+        if array.null_count and bits is not None:
+            pieces.append(~_bits(bits, array))
+        else:  # all rows or none: a column of type null has no bits
+            pieces.append(np.full(len(array), bool(array.null_count)))
+    return np.concatenate(pieces)
 
 
 def _bits(buffer: pa.Buffer, array: pa.Array) -> NDArray[np.bool_]:
@@ -59,7 +59,7 @@ def float_values(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     pieces = [np.empty(0, np.float64)]
     for array in chunks_of(column):
         values = np.array(np.frombuffer(array.buffers()[1], np.float64, len(array), array.offset * 8))
-        values[_null_rows(array)] = np.nan
+        values[null_rows(array)] = np.nan
         pieces.append(values)
     return np.concatenate(pieces)
 

@@ -1,11 +1,14 @@
-"""A batch of samples: Arrow columns, and `Sample` objects that are created when somebody asks for them."""
+"""A batch of samples: Arrow columns, and `Sample` objects that are created when somebody asks for them.
+
+`rows_without` finds the rows that lack a field which a metric needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.sample import Sample, has
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,17 +30,13 @@ class Batch(Sequence[Sample]):
         self, length: int, columns: Mapping[str, pa.Array] | None, samples: Samples | Sequence[Sample]
     ) -> None:
         self._length, self._columns, self._samples = length, columns, samples
+        self.has_columns = columns is not None  # otherwise the rows are samples in memory
         self._shared: dict[Hashable, Any] = {}
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Batch:
         """A batch of samples in memory; it has no columns."""
         return samples if isinstance(samples, Batch) else cls(len(samples), None, samples)
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether the rows are stored as columns. Otherwise they are samples in memory."""
-        return self._columns is not None
 
     def column(self, name: str) -> pa.Array | None:
         """The column of a field; None if no row has a value."""
@@ -103,3 +102,43 @@ class Batch(Sequence[Sample]):
         length = max(0, stop - start)
         columns = {name: column.slice(start, length) for name, column in self._columns.items()}
         return Batch(length, columns, self._samples if callable(self._samples) else list(self._samples[index]))
+
+
+# Fields that are missing only if they are null. For the others, `has` looks at the sample.
+_PLAIN = {
+    *("id", "task", "question", "prompt", "expected_answer", "caption", "generated_answer", "relevant"),
+    *("expected_behavior", "perplexity", "group", "epoch", "error"),
+}
+
+
+def rows_without(batch: Batch, need: str) -> NDArray[np.bool_]:
+    """True in rows that do not meet the need, computed once for all metrics."""
+    return batch.shared(("need", need), lambda: _rows_without(batch, need))
+
+
+def _rows_without(batch: Batch, need: str) -> NDArray[np.bool_]:
+    import numpy as np
+
+    if batch.has_columns and need in _PLAIN:
+        return _is_null(batch, need)
+    if not batch.has_columns or need != "references":
+        return np.fromiter((not has(sample, need) for sample in batch), np.bool_, len(batch))
+    has_no_text = _is_null(batch, "expected_answer") & _is_null(batch, "caption")
+    lists = batch.column("references")
+    if lists is None:
+        return has_no_text
+    from multimodal_eval.core.arrow import offsets_of
+
+    lacks_both: NDArray[np.bool_] = has_no_text & (_is_null(batch, "references") | (np.diff(offsets_of(lists)) == 0))
+    return lacks_both
+
+
+def _is_null(batch: Batch, name: str) -> NDArray[np.bool_]:
+    import numpy as np
+
+    column = batch.column(name)
+    if column is None:
+        return np.ones(len(batch), np.bool_)
+    from multimodal_eval.core.arrow import null_rows
+
+    return null_rows(column)

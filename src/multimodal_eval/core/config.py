@@ -26,6 +26,7 @@ __all__ = [
     "MediaAs",
     "OnMissing",
     "Parameters",
+    "PartConfig",
     "Price",
     "RunConfig",
     "StrataConfig",
@@ -37,6 +38,13 @@ __all__ = [
 OnMissing = Literal["error", "zero", "renormalise"]
 
 
+class PartConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """How a part enters a composite: as its place in a range, from the low end or, inverted, from the high end."""
+
+    range: tuple[float, float]
+    invert: bool = False  # for a metric for which lower is better
+
+
 class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """A new task, or changes to a known one."""
 
@@ -45,6 +53,7 @@ class TaskConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     headline: str | None = None
     on_missing: OnMissing | None = None
     maximum: dict[str, Annotated[float, msgspec.Meta(gt=0)]] | None = None
+    parts: dict[str, PartConfig] | None = None
 
 
 class StrataConfig(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -65,6 +74,9 @@ class TaskOrigin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     version: str
     data: str  # SHA-256 of the data
     notes: list[str] = []  # what of the file was not taken
+    title: str | None = None
+    commit: str | None = None  # of the data, if they were fetched from the hub
+    exactness: str | None = None  # of a recipe: how sure its authors are of the verdicts
 
 
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -85,12 +97,15 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     by: list[str] = []
     strata: StrataConfig | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    ids: str | list[str | int] | None = None  # read only these samples: their ids, or a file with them
+    only_answered: bool = False  # leave out samples that have no prediction
     max_expansion: Annotated[int, msgspec.Meta(ge=1)] | None = None  # content per byte of a file; None: 100
     max_record_mb: Annotated[int, msgspec.Meta(ge=1, le=2000)] | None = None  # memory of one record; None: 512
     seed: int = 0
     error_patterns: list[str] | None = None  # regular expressions, or `default`; None: only the default
     plugins: list[str] = []
     complete: list[str] = []  # metrics that must score every sample; otherwise the run fails
+    count_failures: Literal["wrong"] | None = None  # failed answers count as the metric's worst value; None: left out
     skip_unavailable: bool = False
     allow_partial: bool = False
     allow_empty: bool = False  # a metric without a single score is not an error
@@ -103,8 +118,17 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     generation: GenerationConfig | None = None  # None: the samples have answers
     judges: dict[str, JudgeConfig] = {}  # metric -> the judge whose verdicts it scores
     human: dict[str, str] = {}  # metric -> the column with human labels of its answers; "" for all judges
+    human_target: Literal["population", "file"] = "population"  # what corrected scores are about
     origin: TaskOrigin | None = None  # set by a task file
     presets: list[str] = []  # set by the run: the presets that its metrics came from
+
+    @property
+    def selection(self) -> str:
+        """Which samples of the input are in the run, beside their number: ` (--limit 100)`; empty for all."""
+        chosen = [] if self.limit is None else [f"--limit {self.limit:,}"]
+        chosen += [] if self.ids is None else ["--ids"]
+        chosen += ["--only-answered"] if self.only_answered else []
+        return f" ({', '.join(chosen)})" if chosen else ""
 
     @property
     def patterns(self) -> tuple[str, ...]:

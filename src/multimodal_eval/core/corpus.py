@@ -126,7 +126,8 @@ def corpus_key(metric: Metric) -> Hashable:
     corpus = metric.corpus
     if corpus is None or corpus.key is not None:
         return None if corpus is None else corpus.key
-    arguments = {**_defaults(corpus.fit), **taken(corpus.fit, metric.options)}
+    defaults = {name: value for name, value in _parameters(corpus.fit).items() if value is not inspect.Parameter.empty}
+    arguments = {**defaults, **taken(corpus.fit, metric.options)}
     return (corpus.fit, *((name, repr(value)) for name, value in sorted(arguments.items())))
 
 
@@ -164,13 +165,9 @@ def taken(function: Callable[..., Any], options: OptionValues) -> OptionValues:
     return {name: value for name, value in options.items() if name in parameters}
 
 
-def _defaults(function: Callable[..., Any]) -> OptionValues:
-    """The arguments with a default."""
-    return {name: value for name, value in _parameters(function).items() if value is not inspect.Parameter.empty}
-
-
 @lru_cache(maxsize=256)
 def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The arguments with their defaults, or `Parameter.empty`."""
     return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
 
 

@@ -22,7 +22,7 @@ def _side(value: float, limit: float) -> tuple[bool, bool]:
 
 
 def with_margin(value: float, low: float | None, high: float | None, digits: int = 4) -> str:
-    """A score with the distance to the farther end of its interval, which need not be symmetric: `0.5876 ± 0.2113`."""
+    """A score ± the larger distance to an end of its interval, which need not be symmetric: `0.5876 ± 0.2113`."""
     if low is None or high is None:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}f} ± {max(value - low, high - value):.{digits}f}"

@@ -1,6 +1,6 @@
 """Results that a notebook shows as tables and drawings.
 
-How a result looks is decided in `report/displays`, which is imported when a result is shown: records do not depend on
+How a result looks is decided in `display`, which is imported when a result is shown: records do not depend on
 the layer that draws them.
 """
 
@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 __all__ = ["Displayed", "HasHtml"]
 
-_DISPLAYS = "multimodal_eval.report.displays.show"
+_DISPLAYS = "multimodal_eval.display.results"
 
 
 class _Displays(Protocol):

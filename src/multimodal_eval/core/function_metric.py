@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -112,15 +113,12 @@ class FunctionMetric(Metric):
         extra = dict(self.options)
         if self.corpus is not None:
             extra["corpus"] = state
-        return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(self._batch, extra)
+        return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(partial(self._batch, **extra))
 
 
+@dataclass(frozen=True)
 class _BatchScorer:
-    def __init__(self, function: Callable[..., Sequence[Score]], extra: OptionValues) -> None:
-        self.function, self.extra = function, extra
-
-    def score(self, batch: Sequence[Sample]) -> Sequence[Score]:
-        return self.function(batch, **self.extra)
+    score: Callable[[Sequence[Sample]], Sequence[Score]]  # the batch function with its options
 
 
 class FunctionScorer:

@@ -23,7 +23,7 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     reasoning_effort: str | None = None
     logprobs: bool = False  # ask for the log-probabilities of the answer's tokens
     extra: dict[str, Any] = {}  # further fields of the request's body
-    # Ask for that many of the most likely tokens at every place. An endpoint that does not know it is asked without.
+    # The number of most likely tokens per position; left out if the endpoint rejects it.
     top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
 
     def of_epoch(self, epoch: int) -> Parameters:
@@ -80,10 +80,22 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     price: Price | None = None  # set by the run: the price of the model, from the price file
     budget: Annotated[float, msgspec.Meta(gt=0)] | None = None  # in the currency of the prices
     use_cache: bool = True
+    retry_failures: bool = False  # ask again for cached answers that are empty or cut off, refusals …
     use_probe: bool = True  # one small request before the run
 
 
 # Settings of a generation that change no answer; they may change while a run is continued.
 CHANGEABLE = (
-    *("base_url", "key_env", "concurrency", "timeout", "retries", "prices", "budget", "use_cache", "use_probe"),
+    *(
+        "base_url",
+        "key_env",
+        "concurrency",
+        "timeout",
+        "retries",
+        "prices",
+        "budget",
+        "use_cache",
+        "use_probe",
+        "retry_failures",
+    ),
 )

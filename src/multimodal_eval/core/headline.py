@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from multimodal_eval.core.errors import UnknownNameError
-from multimodal_eval.core.records import COMPOSITE, CompositeEntry, MetricEntry, Results, RunInfo
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo
 
 __all__ = ["PRESET_HEADLINES", "headline_of", "leading_metric", "shared_headline"]
 
 PRESET_HEADLINES = {"coco": "cider_d"}  # preset -> the metric that leads its runs
 
-Entries = Mapping[str, MetricEntry | CompositeEntry]
+Entries = Mapping[str, Figure]
 
 
 def leading_metric(

@@ -35,7 +35,7 @@ JudgeForm = Literal[
 ]
 COMPARING: tuple[JudgeForm, ...] = ("pairwise", "listwise")  # forms that compare answers
 PREFIX = "judge:"  # of a metric that is a judge: judge:NAME, judge:FILE.yaml
-DECIDED = "not compared: it was certain before which system is better"  # why a sample is unscored, with `until`
+DECIDED = "not compared: it was already certain which system is better"  # why a sample is unscored, with `until`
 Orders = Literal["both", "given", "random"]
 Combine = Literal["mean", "median", "majority"]
 Shown = Literal["question", "media", "references", "choices"]
@@ -126,6 +126,7 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
             price=model.price,
             budget=self.budget,
             use_cache=self.use_cache,
+            retry_failures=True,  # a verdict that cannot be read says nothing about the answer
             use_probe=self.use_probe,
         )
 

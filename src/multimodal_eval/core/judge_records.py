@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from multimodal_eval.core.displayed import Displayed
-from multimodal_eval.core.records import Figure
+from multimodal_eval.core.figure import Figure
 
 __all__ = [
     "JUDGES_FORMAT",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -17,31 +18,28 @@ def cores() -> int:
 @cache
 def package_version(name: str) -> str:
     """The version of an installed package: the same as `importlib.metadata.version`, which takes longer to import."""
-    wanted = _normalised(name)
-    for folder in sys.path:
-        for entry in _installed(folder or "."):
-            if _normalised(entry.partition("-")[0]) == wanted and (version := _stored_version(Path(folder, entry))):
-                return version
-    from importlib.metadata import version as version_of
+    folder = _installed(tuple(sys.path)).get(_normalised(name))
+    if folder is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            for line in (folder / "METADATA").read_text(encoding="utf-8").splitlines():
+                if line.startswith("Version:"):
+                    return line.removeprefix("Version:").strip()
+    from importlib.metadata import version
 
-    return version_of(name)
+    return version(name)
+
+
+@cache
+def _installed(places: tuple[str, ...]) -> dict[str, Path]:
+    """The folders with the metadata of installed packages, by normalised name. The first one on the path counts."""
+    folders: dict[str, Path] = {}
+    for place in places:
+        with suppress(OSError):  # missing, or an archive
+            for entry in Path(place).iterdir():
+                if entry.name.endswith(".dist-info"):
+                    folders.setdefault(_normalised(entry.name.partition("-")[0]), entry)
+    return folders
 
 
 def _normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name).lower()
-
-
-@cache
-def _installed(folder: str) -> list[str]:
-    try:
-        return [entry.name for entry in Path(folder).iterdir() if entry.name.endswith(".dist-info")]
-    except OSError:  # missing, or an archive
-        return []
-
-
-def _stored_version(folder: Path) -> str | None:
-    try:
-        lines = (folder / "METADATA").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return next((line.removeprefix("Version:").strip() for line in lines if line.startswith("Version:")), None)

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from multimodal_eval.core.corpus import Corpus, LargeState, default_state, taken
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Bounds as Bounds
+from multimodal_eval.core.figure import Direction as Direction
+from multimodal_eval.core.figure import Kind as Kind
 from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, signed_values
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import MEAN, Estimate, Rows, Score
@@ -41,16 +44,13 @@ __all__ = [
     "summary_of",
 ]
 
-Direction = Literal["higher", "lower"]
-# A score of a run: the mean of its samples, a score of all of them together, or a mean weighted by strata.
-Kind = Literal["mean", "corpus", "weighted mean"]
 Placement = Literal["thread", "process", "model"]
-Bounds = tuple[float | None, float | None]
 Value = float | dict[str, Any]  # what a call of a metric returns: a number, or several by name
 Result = Value | Score | None
 Aggregate = Callable[[Rows], Estimate]
 M = TypeVar("M", bound="Metric")
 
+MEDIA_FIELDS = ("image", "images", "audio", "video", "messages")  # fields of a sample that name files
 RESERVED_NAMES = ("row", "id", "group", "status", "composite", "composite_score")
 # Names of 0.1 that a subclass may define or a caller may read (`core.older_metric`).
 _OLDER = frozenset(
@@ -60,7 +60,7 @@ _OLDER = frozenset(
     "within".split()
 )
 _LONE, _VARIANT_OF = "_lone_scorer", "_variant_of"  # entries of an instance
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_@-]*")
 
 
 class Scorer(Protocol):
@@ -286,6 +286,11 @@ def blank_value(metric: Metric) -> float | None:
     return next((need.blank for need in metric.needs if isinstance(need, Need) and need.blank is not None), None)
 
 
+def opens_media(metric: Metric) -> bool:
+    """Whether the metric reads media files of the samples."""
+    return any(field in MEDIA_FIELDS for need in metric.needs for field in need.split("|"))
+
+
 def sample_problems(metric: Metric) -> list[Callable[[Sample], str | None]]:
     """The functions that refuse samples of this metric."""
     problems = (need.problem for need in metric.needs if isinstance(need, Need) and need.problem is not None)
@@ -354,6 +359,6 @@ def check_name(name: str) -> None:
     """Refuse a name that is not valid as a column or file name, or that a run uses itself."""
     if not is_name(name):
         raise ConfigError(
-            f"{name!r} cannot name a metric: use letters, digits, '_' and '-', and not {', '.join(RESERVED_NAMES)}, "
+            f"{name!r} cannot name a metric: use letters, digits, '_-@', and not {', '.join(RESERVED_NAMES)}, "
             "nor a device of Windows such as con or nul"
         )

@@ -21,9 +21,17 @@ Entry: TypeAlias = Callable[..., Any]  # a Metric, or a plain function of a samp
 BUILT_IN = "multimodal_eval.evaluation.metrics"
 _FOLDER = Path(__file__).parents[1] / "evaluation" / "metrics"
 _FAMILIES = {
+    "anls": ("anls", "anls_star"),
+    "boxes": ("acc_at_iou", "iou", "point_in_box"),
+    "chair": ("chair_i", "chair_s"),
     "cider": ("cider", "cider_d", "cider_r"),
+    "clipscore": ("clipscore", "ref_clipscore"),
     "error_rates": ("wer", "cer", "mer", "wil"),
+    "exact_match": ("contains", "exact_match"),
+    "label_f1": ("f1_any_match", "f1_majority", "f1_strict"),
     "rouge": ("rouge_1", "rouge_2", "rouge_lsum"),
+    "semantic_similarity": ("contextual_relevance", "semantic_similarity"),
+    "spice": ("spice", "spider"),
 }
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
 

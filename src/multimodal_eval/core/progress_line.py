@@ -96,7 +96,7 @@ class ProgressLine:
 
     @property
     def text(self) -> str:
-        """The line: `scoring clip_score: 2,560 of 5,000 (51 %), 12.3 per second, 3 min 18 s left`."""
+        """The line: `scoring clip_score: 2,560 of 5,000 (51%), 12.3 per second, 3 min 18 s left`."""
         return next(self._texts())
 
     def _texts(self) -> Iterator[str]:
@@ -111,7 +111,7 @@ class ProgressLine:
             amount = _megabytes(self._done) + (f" of {_megabytes(self._total)}" if self._total else "") + " MB"
         else:
             amount = f"{self._done:,}" + (f" of {self._total:,}" if self._total else "")
-        share = f" ({self._done / self._total:.0%})".replace("%", " %") if self._total and has_share else ""
+        share = f" ({self._done / self._total:.0%})" if self._total and has_share else ""
         rate, *left = self._speed() or ("",)
         if self._notes:
             rate = rate.replace(" per second", "/s")

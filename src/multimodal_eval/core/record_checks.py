@@ -6,36 +6,24 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from multimodal_eval.core.errors import RunFolderError, shorten
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import is_name
-from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo
 
-__all__ = ["check_info", "check_results", "check_together"]
+__all__ = ["differences", "info_faults", "refuse_faults", "result_faults"]
 
 MAX_SAMPLES = 1 << 48  # more than any disk holds
 
 
-def check_info(info: RunInfo, label: str) -> None:
-    """Refuse a run.json whose parts or signatures are impossible; `label` names the run folder."""
-    _refuse(f"{label}/run.json", _info_faults(info))
-
-
-def check_results(results: Results, label: str) -> None:
-    """Refuse a results.json with impossible counts."""
-    _refuse(f"{label}/results.json", _result_faults(results))
-
-
-def check_together(info: RunInfo, results: Results, label: str) -> None:
-    """Refuse a results.json that does not belong to its run.json."""
-    _refuse(f"{label}/results.json", _differences(info, results))
-
-
-def _refuse(file: str, faults: Iterator[str]) -> None:
+def refuse_faults(file: str, faults: Iterator[str]) -> None:
+    """Refuse a file of a run folder that has a fault."""
     fault = next(faults, None)
     if fault is not None:
         raise RunFolderError(f"{file} is damaged: {fault}. Score the run again")
 
 
-def _info_faults(info: RunInfo) -> Iterator[str]:
+def info_faults(info: RunInfo) -> Iterator[str]:
+    """Impossible parts, bounds, signatures and judges in a run.json."""
     for size in info.parts:
         if not 0 <= size <= MAX_SAMPLES:
             yield f"a part of {size:,} samples"
@@ -78,7 +66,8 @@ def _is_weight(value: object) -> bool:
     return isinstance(value, float | int) and not isinstance(value, bool)
 
 
-def _result_faults(results: Results) -> Iterator[str]:
+def result_faults(results: Results) -> Iterator[str]:
+    """Impossible counts and values in a results.json."""
     if results.n < 1:
         yield f"{results.n:,} samples"
     for name, entry in results.entries.items():
@@ -94,20 +83,22 @@ def _result_faults(results: Results) -> Iterator[str]:
                 yield from _entry_faults(where, part)
 
 
-def _entry_faults(name: str, entry: Entry) -> Iterator[str]:
-    if not 0 <= entry.n_scored <= entry.n_total:
+def _entry_faults(name: str, entry: Figure) -> Iterator[str]:
+    if not 0 <= entry.coverage.scored <= entry.coverage.total:
         yield f"{shorten(name)} has {entry.n_scored:,} scored samples of {entry.n_total:,}"
-    counts = (*entry.unscored.values(), *entry.warnings.values(), *(reason.count for reason in entry.reasons))
-    if any(not 0 <= count <= entry.n_total for count in counts):
+    covered = entry.coverage
+    counts = (*covered.unscored.values(), *covered.warnings.values(), *(each.count for each in covered.reasons))
+    if any(not 0 <= count <= covered.total for count in counts):
         yield f"the counts of {shorten(name)} are not between 0 and {entry.n_total:,}"
-    calibrated = () if entry.calibrated is None else (entry.calibrated,)
-    for figure in (entry, *entry.parts.values(), *calibrated):
-        numbers = (figure.value, figure.stderr, figure.low, figure.high)
+    others = (entry.calibrated, entry.with_failures, entry.without_failures)
+    for figure in (entry, *entry.parts.values(), *filter(None, others)):
+        numbers = (figure.value, figure.stderr, figure.low, figure.high, figure.lowest, figure.highest)
         if not all(number is None or isfinite(number) for number in numbers):
             yield f"{shorten(name)} has a value that is not finite"
 
 
-def _differences(info: RunInfo, results: Results) -> Iterator[str]:
+def differences(info: RunInfo, results: Results) -> Iterator[str]:
+    """Why a results.json does not belong to its run.json."""
     if sum(info.parts) != results.n:
         yield f"it has {results.n:,} samples, and run.json {sum(info.parts):,}"
     known = {*info.metrics, *info.unavailable}

@@ -14,7 +14,7 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.failures import FIRST
-from multimodal_eval.core.metric import Bounds, Direction, Kind
+from multimodal_eval.core.figure import Bounds, Figure, Kind
 
 RUN_FORMAT = 3  # of run.json; format 1 has no `means`, formats 1 and 2 have no checksums
 CHECKED_FORMAT = 3  # the first format with checksums
@@ -35,78 +35,11 @@ JsonObject = dict[str, Any]  # a JSON object with free keys: options, settings, 
 # results.json
 
 
-class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate with its interval. The value is None if nothing was scored, other fields if they are undefined."""
-
-    value: float | None
-    stderr: float | None
-    low: float | None
-    high: float | None
-    method: str
-
-
-def fields_of(record: msgspec.Struct) -> JsonObject:
-    """The fields of a record by name, to build a larger record from."""
-    return {name: getattr(record, name) for name in record.__struct_fields__}
-
-
-class ReasonCount(msgspec.Struct, frozen=True):
-    """How many samples are unscored for the same reason."""
-
-    reason: str
-    count: int
-
-
-class Calibrated(Figure, frozen=True, kw_only=True):
-    """A score that is corrected by human labels of a part of the samples; without a value if they are too few."""
-
-    labels: int
-    column: str  # with the labels
-    signature: str  # the method, and a digest of the labels
-
-
-class Entry(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """A metric over some samples: how many are scored, and why the others are not."""
-
-    n_scored: int
-    n_total: int
-    unscored: dict[str, int]  # status -> samples
-    reasons: list[ReasonCount]  # the most frequent ones
-    warnings: dict[str, int]
-    parts: dict[str, Figure] = {}  # further values of the same metric
-    calibrated: Calibrated | None = None  # if samples have human labels
-
-    @property
-    def direction(self) -> Direction:
-        """Whether higher or lower values are better."""
-        return "higher"
-
-    @property
-    def origin_signature(self) -> str | None:
-        """The signature of the metric's original program, if that has signatures."""
-        return None
-
-
-class MetricEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """A metric of a run; the signature is None if it could not run."""
-
-    direction: Direction
-    signature: str | None
-    origin_signature: str | None = None
-
-
-class CompositeEntry(Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """The composite of a run; lower values are better if it is a metric for which they are."""
-
-    direction: Direction = "higher"
-    signature: str
-
-
 class Slice(msgspec.Struct, frozen=True, omit_defaults=True):
     """The samples with one value of a column, and their metrics."""
 
     n: int
-    metrics: dict[str, Entry] = {}
+    metrics: dict[str, Figure] = {}
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,16 +49,38 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     task: str | None
     headline: str | None = None  # the metric that leads; None in older versions, see `core.headline`
     n: int
-    metrics: dict[str, MetricEntry]
-    composite: CompositeEntry | None
+    metrics: dict[str, Figure]
+    composite: Figure | None
     slices: dict[str, dict[str, Slice]]  # column -> value -> its samples
     notes: list[str]
     kinds: dict[str, Kind] = {}  # metric, or metric.part -> what its score is; empty in older versions
 
+    def __post_init__(self) -> None:
+        for name, entry in self.metrics.items():
+            _refuse_missing(name, entry, "direction", "signature")
+        if self.composite is not None:
+            _refuse_missing(COMPOSITE, self.composite, "signature")
+        for values in self.slices.values():
+            for cut in values.values():
+                for name, entry in cut.metrics.items():
+                    _refuse_missing(name, entry)
+
     @property
-    def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
+    def entries(self) -> dict[str, Figure]:
         """The metrics by name, then the composite if there is one."""
         return {**self.metrics, **({} if self.composite is None else {COMPOSITE: self.composite})}
+
+
+_COUNTS = ("n_scored", "n_total", "unscored", "reasons", "warnings")
+
+
+def _refuse_missing(name: str, entry: Figure, *fields: str) -> None:
+    """Refuse an entry of results.json without the fields that every entry has, unlike other figures."""
+    for field in (*_COUNTS, *fields):
+        if getattr(entry, field) is (msgspec.UNSET if field == "signature" else None):
+            raise ValueError(f"Object missing required field `{field}` of `{name}`")
+    if entry.calibrated is not None and entry.calibrated.labels is None:
+        raise ValueError(f"Object missing required field `labels` of `{name}`")
 
 
 # run.json
@@ -203,6 +158,7 @@ class GenerationInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     currency: str | None = None
     population: int | None = None  # samples in the input, if only some of them were drawn
     stopped: str | None = None  # why generation stopped before all samples were answered
+    second_draws: int = 0  # answers to requests whose first answer was a failure
     requests: str | None = None  # SHA-256 of all requests' digests, one per line in the order of the rows
 
 
@@ -295,10 +251,13 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def command(self) -> str:
-        """The command that continues the run with --resume: `score`, or `run` or `generate` if a model is asked."""
-        if self.config.generation is None or self.rescored_from is not None:
-            return "score"
-        return "run" if self.metrics or self.unavailable else "generate"
+        """The command that continues the run with --resume: `score`, or `run` if a model is asked."""
+        return "score" if self.config.generation is None or self.rescored_from is not None else "run"
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether the run computes scores, instead of stopping after the answers of a model."""
+        return bool(self.metrics or self.unavailable)
 
     @property
     def has_answers(self) -> bool:
@@ -320,6 +279,11 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.imported is None or self.config.variants.get(metric) != RECORDED:
             return None
         return f"no metadata.{self.config.options.get(metric, {}).get('column', metric)}"
+
+
+def statistics_of(info: RunInfo) -> str:
+    """The version of the statistics of a run's intervals."""
+    return info.versions.get("statistics", "1")
 
 
 # lint.json

@@ -89,10 +89,14 @@ class Rule:
 
 
 _rules: dict[str, dict[str, Rule]] = {}  # family -> name -> rule
+_older: dict[tuple[str, str], str] = {}  # family and older name -> name
 
 
-def rule(family: str, name: str, *, origin: str) -> Callable[[F], F]:
-    """Register a function as a rule of a family. The same definition may be registered again (a notebook cell)."""
+def rule(family: str, name: str, *, origin: str, older: str | None = None) -> Callable[[F], F]:
+    """Register a function as a rule of a family. The same definition may be registered again (a notebook cell).
+
+    `older` is a name that the rule had before; it is still found by it.
+    """
 
     def register(function: F) -> F:
         if "@" not in name or any(character.isspace() or character in "|," for character in name):
@@ -107,6 +111,8 @@ def rule(family: str, name: str, *, origin: str) -> Callable[[F], F]:
                 "Give yours another name."
             )
         named[name] = Rule(family, name, function, origin)
+        if older is not None:
+            _older[family, older] = name
         return function
 
     return register
@@ -134,6 +140,7 @@ def find_rule(family: str, name: str) -> Rule:
     if registered is not None:
         return registered
     known = rules_of(family)
+    name = _older.get((family, name), name)
     if name in known:
         return known[name]
     raise UnknownNameError(f"rule of {family}", name, list(known))
@@ -143,8 +150,8 @@ def rules_named(name: str) -> Iterator[Rule]:
     """The rules with that name, of all families."""
     for family in families():
         known = rules_of(family)
-        if name in known:
-            yield known[name]
+        if (current := _older.get((family, name), name)) in known:
+            yield known[current]
 
 
 @cache

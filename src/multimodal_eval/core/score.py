@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Status = Literal["ok", "missing_input", "degenerate", "error", "open"]
 
 
+# The version of all intervals and tests, stored in run.json. 2: one test per kind of score and its inversion, max-T,
+# CR2, intervals that end at bounds. Runs without a version have 1.
+STATISTICS = "2"
 BY_JUDGE = "by_judge"  # the warning of a sample whose answer a judge read, because a rule found nothing
 UNREAD = "unread"  # the warning of a sample in whose answer a rule found nothing; counted beside the score
 
@@ -75,9 +78,12 @@ class Estimate:
     `of_values` says that the estimate is the mean of the rows' values although they have statistics, for other parts.
 
     `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
-    `contributions` are then the rows' contributions, whose mean is the estimate.
+    `contributions` are then the rows' contributions, whose mean is the estimate, and `weights` the rows' weights
+    relative to those in a plain mean.
 
-    `bounds` are those of the estimate, if it has any: an interval ends there.
+    `bounds` are those of the estimate, if it has any: an interval ends there. `margins` are the distances to both ends
+    of its interval, per unit of z, if they are not those of the influence values; `unreliable` says why no interval
+    would cover the truth as often as it should.
 
     With `summed`, a paired test computes the estimate again in every round; otherwise it uses the influence values.
     `origin_signature` is what the metric's original program prints beside this value, if it prints one.
@@ -91,8 +97,11 @@ class Estimate:
     of_values: bool = False
     strata: NDArray[np.int64] | None = None
     contributions: NDArray[np.float64] | None = None
+    weights: NDArray[np.float64] | None = None
     summed: Summed | None = None
     bounds: tuple[float | None, float | None] = (None, None)
+    margins: tuple[float, float] | None = None
+    unreliable: str | None = None
     origin_signature: str | None = None
 
     def minus(self, other: Estimate) -> Estimate:
@@ -101,7 +110,14 @@ class Estimate:
         contributions = None if first is None or second is None else first - second
         influence, bounds = self.influence - other.influence, _difference_bounds(self.bounds, other.bounds)
         value = self.value - other.value
-        return Estimate(value, influence, strata=self.strata, contributions=contributions, bounds=bounds)
+        return Estimate(
+            value,
+            influence,
+            strata=self.strata,
+            contributions=contributions,
+            weights=self.weights,
+            bounds=bounds,
+        )
 
 
 def _difference_bounds(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, is_error_message
-from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.batch import Batch, rows_without
 from multimodal_eval.core.errors import (
     ConfigError,
     MetricError,
@@ -19,11 +18,10 @@ from multimodal_eval.core.errors import (
     shorten,
     valid_text,
 )
-from multimodal_eval.core.failures import compiled_patterns
+from multimodal_eval.core.failures import ERROR_PATTERNS, answers_of, compiled_patterns, is_error_message
 from multimodal_eval.core.function_metric import FunctionScorer
 from multimodal_eval.core.metric import Bounds, Metric, Scorer, blank_value, is_number
 from multimodal_eval.core.metric_failures import exit_error, failure_text
-from multimodal_eval.core.needs import rows_without
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import UNREAD, Score, unscored
@@ -66,7 +64,10 @@ def score_rows(
     rows = np.flatnonzero(is_ready)
     if len(rows):
         fresh = _scored(metric, scorer, batch.take(rows), retries or Retries())
-        _put(scores, rows, fresh)
+        if len(rows) == len(batch):
+            scores = fresh
+        else:
+            _put(scores, rows, fresh)
     for row in answers_of(batch, error_patterns).blank:
         if scores.status[row] == OK and scores.warnings.get(row) != UNREAD:
             scores.warnings[row] = BLANK_ANSWER
@@ -117,10 +118,6 @@ def _put(scores: Scores, rows: NDArray[np.int64], fresh: Scores) -> None:
     """Copy the scores of some rows into those of the whole batch."""
     import numpy as np
 
-    if len(rows) == len(scores):
-        for name in ("values", "status", "reasons", "warnings", "details", "parts", "stats"):
-            setattr(scores, name, getattr(fresh, name))
-        return
     scores.values[rows], scores.status[rows] = fresh.values, fresh.status
     places = rows.tolist()
     for name in ("reasons", "warnings", "details"):
@@ -194,7 +191,7 @@ def _called(metric: Metric, scorer: FunctionScorer, batch: Batch, retries: Retri
     scores = Scores(np.array(values), np.zeros(len(values), np.uint8))
     rows = np.fromiter(others, np.int64, len(others))
     scores.status[rows] = code_of("error")  # these are checked already
-    _check(metric, scores)
+    scores = _checked_scores(metric, scores)
     if others:
         _put(scores, rows, Scores.of(list(others.values())))
     return scores
@@ -233,16 +230,11 @@ def _isolating(metric: Metric, scorer: Scorer, batch: Batch, retries: Retries) -
 
 
 def _checked_scores(metric: Metric, scores: Sequence[Score]) -> Scores:
-    if not isinstance(scores, Scores):
-        return Scores.of([_checked(metric, score) for score in scores])
-    _check(metric, scores)
-    return scores
-
-
-def _check(metric: Metric, scores: Scores) -> None:
-    """Refuse the rows with an invalid value, and those that have a value although they are unscored."""
+    """The scores. Rows with an invalid value, or with a value although they are unscored, become errors."""
     import numpy as np
 
+    if not isinstance(scores, Scores):
+        return Scores.of([_checked(metric, score) for score in scores])
     is_scored = scores.status == OK
     bad = are_faulty(scores.values, metric.bounds)
     extra = [(f"part {name!r}", values[:, None]) for name, values in scores.parts.items()]
@@ -266,6 +258,7 @@ def _check(metric: Metric, scores: Scores) -> None:
     for texts in (scores.reasons, scores.warnings):
         for row, text in texts.items():
             texts[row] = valid_text(text)
+    return scores
 
 
 def _status_fault(name: str, value: object, status: object) -> str:

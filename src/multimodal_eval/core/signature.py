@@ -13,8 +13,8 @@ class Signature(msgspec.Struct, frozen=True):
     Two scores may be compared only if their signatures are equal.
 
     >>> from multimodal_eval import Signature
-    >>> str(Signature("cider", "1", {"tok": "ptb", "df": "coco-val2014"}))
-    'cider|v:1|tok:ptb|df:coco-val2014'
+    >>> str(Signature("cider_d", "1", {"tok": "ptb", "df": "coco-val2014"}))
+    'cider_d|v:1|tok:ptb|df:coco-val2014'
     """
 
     metric: str

@@ -11,9 +11,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
-__all__ = ["protect_streams", "protected_streams", "unprotected", "visible"]
+__all__ = ["protect_streams", "protected_streams", "storable", "unprotected", "visible"]
 
 # C0 without tab and line feed, DEL, C1, the line and paragraph separators, and the controls that reorder text.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -22,6 +22,16 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 def visible(text: str) -> str:
     r"""The text with control characters as escapes: \u001b. These are also valid in the strings of JSON."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def storable(text: str) -> str:
+    """What a model wrote, without what no file can have: NUL becomes `<0x00>`, half of a surrogate pair U+FFFD.
+
+    `lint` names both as MARKUP.
+    """
+    if not text.isascii():
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\0", "<0x00>")
 
 
 class _Protected:
@@ -66,10 +76,7 @@ def protected_streams() -> Iterator[None]:
 
 def protect_streams() -> None:
     """The same from now on, until the process ends."""
-    sys.stdout, sys.stderr = _protected(sys.stdout), _protected(sys.stderr)
-
-
-def _protected(stream: TextIO) -> TextIO:
-    if stream is None or isinstance(stream, _Protected):  # a process without a terminal has no streams
-        return stream
-    return cast(TextIO, _Protected(stream))
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, _Protected):  # a process without a terminal has no streams
+            setattr(sys, name, _Protected(stream))

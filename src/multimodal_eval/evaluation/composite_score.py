@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError
@@ -23,6 +23,10 @@ from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, Task, get_task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["compute_composite", "normalize_cider"]
 
@@ -82,14 +86,30 @@ def weighted_sum(task: Task, values: Mapping[str, float | None], on_missing: OnM
     present = {part: value for part in task.weights if (value := values.get(part)) is not None}
     if len(present) < len(task.weights) and on_missing == "error":
         return None
-    terms = [
-        task.weights[part] * (normalize_cider(value, task.maximum[part]) if part in task.maximum else float(value))
-        for part, value in present.items()
-    ]
+    terms = [task.weights[part] * _entering(task, part, value) for part, value in present.items()]
     if on_missing != "renormalise":
         return _left_to_right(terms)
     share = _left_to_right([task.weights[part] for part in present])
     return _left_to_right(terms) / share if share > 0 else None
+
+
+def _entering(task: Task, part: str, value: float) -> float:
+    if part in task.parts:
+        (low, high), is_inverted = task.parts[part].range, task.parts[part].invert
+        share = (high - value if is_inverted else value - low) / (high - low)
+        return min(max(float(share), 0.0), 1.0)
+    return normalize_cider(value, task.maximum[part]) if part in task.maximum else float(value)
+
+
+def entering_column(task: Task, part: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values of a part as they enter the composite, between 0 and 1."""
+    import numpy as np
+
+    if part in task.parts:
+        (low, high), is_inverted = task.parts[part].range, task.parts[part].invert
+        share: NDArray[np.float64] = (high - values if is_inverted else values - low) / (high - low)
+        return np.clip(share, 0.0, 1.0)
+    return np.minimum(values / float(task.maximum[part]), 1.0) if part in task.maximum else values
 
 
 def _left_to_right(terms: list[float]) -> float:
@@ -116,7 +136,9 @@ def composite_of_scores(task: Task, scores: Mapping[str, Score]) -> Score:
         return unscored("missing_input", f"task {task.name!r} has no composite")
     values = {part: scores[part].value for part in task.weights if part in scores}
     for part, value in values.items():
-        if value is not None and (value < 0 or (value > 1 and part not in task.maximum)):
+        if value is None or part in task.parts:
+            continue
+        if value < 0 or (value > 1 and part not in task.maximum):
             return unscored("error", f"RANGE: {part} is {value!r}, and a composite adds values from 0 to 1")
     composite = weighted_sum(task, values, task.on_missing)
     if composite is None:
@@ -135,15 +157,14 @@ def composite_of_columns(task: Task, scores: Mapping[str, Scores], count: int) -
     parts = [scores[part] for part in task.weights if part in scores]
     is_plain = np.full(count, bool(task.weights) and len(parts) == len(task.weights) and task.on_missing == "error")
     for part, rows in zip(task.weights, parts, strict=False):
-        is_plain &= (rows.status == OK) & (rows.values >= 0)
-        if part not in task.maximum:
+        is_plain &= rows.status == OK
+        if part not in task.parts:
+            is_plain &= rows.values >= 0
+        if not task.is_scaled(part):
             is_plain &= rows.values <= 1
     total = np.zeros(count)
     for part, rows in zip(task.weights, parts, strict=False):
-        values = rows.values
-        if part in task.maximum:
-            values = np.minimum(values / float(task.maximum[part]), 1.0)
-        total = total + task.weights[part] * values
+        total = total + task.weights[part] * entering_column(task, part, rows.values)
     total[~is_plain] = np.nan
     composites = Scores(total, np.zeros(count, np.uint8))
     for row in np.flatnonzero(~is_plain).tolist():
@@ -152,13 +173,19 @@ def composite_of_columns(task: Task, scores: Mapping[str, Scores], count: int) -
     return composites
 
 
+def _scaled_parts(task: Task) -> list[str]:
+    """The parts that are brought into [0, 1]: those with a maximum, then those with a range."""
+    names = dict.fromkeys([*task.maximum, *task.parts])
+    return [part for part in names if part in task.weights]
+
+
 def composite_signature(task: Task) -> Signature:
     """The weights, the normalisation and the handling of missing parts."""
     if task.headline is not None:
         return Signature(COMPOSITE, "1", {"task": task.name, "headline": task.headline})
-    maxima = {part: maximum for part, maximum in task.maximum.items() if part in task.weights}
+    scaled = [task.enters_as(part).replace(" ", "") for part in _scaled_parts(task)]
     settings: dict[str, object] = {"task": task.name, "weights": dict(task.weights)}
-    if maxima:
-        settings["norm"] = ",".join(f"min({part}/{maximum:g},1)" for part, maximum in maxima.items()) + " a sample"
+    if scaled:
+        settings["norm"] = ",".join(scaled) + " a sample"
     settings["on_missing"] = task.on_missing
     return Signature(COMPOSITE, "1", settings)

@@ -93,7 +93,7 @@ class ImageTextMetric(ModelMetric):
 
     def warm_up(self) -> None:
         """Start the processes that decode images while the model is opened. Called before many samples are scored."""
-        from multimodal_eval.evaluation.decoding.shared_pool import decoding_pool
+        from multimodal_eval.evaluation.decoding.pool import decoding_pool
 
         pool = decoding_pool()
         if pool is not None:

@@ -8,7 +8,6 @@ of a run, so a predicted label that nobody else uses is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -197,9 +196,11 @@ class LabelMetric(Metric):
 def macro_f1(rows: Rows) -> Estimate:
     """Macro F1 over all labels of the taxonomy."""
     from multimodal_eval.stats.estimates import function_of_sums
-    from multimodal_eval.stats.macro_f1 import macro_f1_gradient, macro_f1_of_sums
+    from multimodal_eval.stats.macro_f1 import macro_f1_estimate, macro_f1_gradient, macro_f1_of_sums
 
-    return replace(function_of_sums(rows, macro_f1_of_sums, macro_f1_gradient), corrected=False)
+    estimate = function_of_sums(rows, macro_f1_of_sums, macro_f1_gradient)
+    assert rows.stats is not None
+    return macro_f1_estimate(estimate.value, estimate.influence, rows.stats.sum(axis=0))
 
 
 class MacroF1Metric(LabelMetric):

@@ -30,6 +30,7 @@ from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.records import COMPOSITE, RunInfo, StoredSignature
 from multimodal_eval.core.registry import entry_points, registered
+from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import score_batch
@@ -46,7 +47,7 @@ TASK_METRICS: "TaskMetrics | Dict[str, List[str]]" = TaskMetrics()  # noqa: UP00
 
 
 def get_metric(name: str) -> Callable[..., Any]:
-    """The metric function with that name: `get_metric("cider")(sample)`."""
+    """The metric function with that name: `get_metric("cider_d")(sample)`."""
     if name not in _METRICS and name in registered:  # registered after somebody rebound `_METRICS`
         return registered[name]
     if name not in _METRICS and name in entry_points():
@@ -97,10 +98,18 @@ def _has_same_rules(metric: Metric, stored: StoredSignature) -> bool:
     """Whether the rules that the options name have the same definition here as in the run."""
     signed = signed_values(declared_options(metric), metric.options)
     return all(
-        signed[name] == stored.settings.get(name)
+        signed[name] == _current(option.rules, stored.settings.get(name))
         for name, option in declared_options(metric).items()
         if option.rules is not None and name in signed
     )
+
+
+def _current(family: str, stored: object) -> object:
+    """The name that a rule has now."""
+    try:
+        return find_rule(family, stored).signed if isinstance(stored, str) else stored
+    except UnknownNameError:  # of a plug-in, with the digest of its code
+        return stored
 
 
 def _names_a_file(stored: StoredSignature) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import fsum, isfinite
 from typing import Any
 
-from multimodal_eval.core.config import OnMissing
+from multimodal_eval.core.config import OnMissing, PartConfig
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.metric import is_number
 
@@ -33,6 +33,7 @@ class Task:
     headline: str | None = None
     on_missing: OnMissing = "error"
     maximum: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
+    parts: dict[str, PartConfig] = field(default_factory=dict)
     extras: tuple[str, ...] = ()
     one_is_enough: bool = False  # the data may have the inputs of only some metrics
     options: dict[str, dict[str, Any]] = field(default_factory=dict)  # metric -> option -> value
@@ -46,6 +47,31 @@ class Task:
         self.weights = {PART_ALIASES.get(part, part): weight for part, weight in self.weights.items()}
         if self.weights:
             check_weights(self.weights, f"task {self.name!r}")
+        for part, settings in self.parts.items():
+            _check_part(part, settings, self)
+
+    def enters_as(self, part: str) -> str:
+        """How a part enters the composite, as a formula of its value."""
+        if part in self.parts:
+            (low, high), is_inverted = self.parts[part].range, self.parts[part].invert
+            return f"({high:g} - {part}) / {high - low:g}" if is_inverted else f"({part} - {low:g}) / {high - low:g}"
+        return f"min({part} / {self.maximum[part]:g}, 1)" if part in self.maximum else part
+
+    def is_scaled(self, part: str) -> bool:
+        """Whether a part is brought into [0, 1] before it enters the composite."""
+        return part in self.parts or part in self.maximum
+
+
+def _check_part(part: str, settings: PartConfig, task: Task) -> None:
+    owner, (low, high) = f"task {task.name!r}", settings.range
+    if part not in task.weights:
+        raise ConfigError(f"`parts` of {owner} names {part!r}, which has no weight")
+    if not isfinite(low) or not isfinite(high) or low >= high:
+        raise ConfigError(
+            f"the range of {part!r} in {owner} must be two numbers, the lower one first. Got {low}, {high}"
+        )
+    if task.maximum.get(part) != DEFAULT_MAXIMUM.get(part):
+        raise ConfigError(f"{part!r} in {owner} has both a `maximum` and a range: give one of them")
 
 
 def check_weights(weights: Mapping[str, float], owner: str) -> None:

@@ -45,6 +45,8 @@ def answer_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
             "request": pa.array([exchange.digest for exchange in exchanges], pa.string()),
         }
     )
+    if any(exchange.draw > 1 for exchange in exchanges):  # few runs ask again for failures
+        table = table.append_column("draw", pa.array([exchange.draw for exchange in exchanges], pa.int64()))
     return table if all(answer.top_logprobs is None for answer in answers) else _with_alternatives(table, answers)
 
 
@@ -99,6 +101,7 @@ def exchanges_of(answers: pa.Table) -> list[Exchange]:
                 row["reason"],
             ),
             row["request"],
+            draw=row.get("draw") or 1,
         )
         for row in answers.to_pylist()
     ]

@@ -2,8 +2,9 @@
 
 Only generators with `is_cacheable = True` are cached: other programs may have equal labels and different answers. The
 answers of one generator are in one SQLite file in `$MMEVAL_HOME/cache`. The key is the digest of the generator's label,
-the request and the epoch: also with a temperature and without a seed, a request has one answer per epoch. Only answers
-with text are kept; a failure is asked again. If the cache cannot be used, the answers are asked instead.
+the request and the epoch: also with a temperature and without a seed, a request has one answer per epoch. An answer
+that is empty, cut off or a refusal is an outcome, too: it is drawn anew only with `retry_failures`, and the draws are
+counted. Requests without an answer are asked again. If the cache cannot be used, the answers are asked instead.
 """
 
 from __future__ import annotations
@@ -47,14 +48,17 @@ def cache_key(label: str, request: Request) -> bytes:
 class AnswerCache:
     """The answers of one generator. Answers are written in batches, by a thread; `close` writes the last ones."""
 
-    def __init__(self, label: str, *, on: bool = True, accept_truncated: bool = False) -> None:
+    def __init__(
+        self, label: str, *, on: bool = True, accept_truncated: bool = False, retry_failures: bool = False
+    ) -> None:
         name = file_name_part(label)[:_LONGEST_NAME]
         digest = sha256(label.encode()).hexdigest()[:8]  # labels may differ in other characters, or at the end
         self.path = cache_path(f"answers-{name}-{digest}", VERSION)
         self.label = label
         self.on = on and are_caches_on()
-        self._accept_truncated = accept_truncated
+        self._accept_truncated, self._retry_failures = accept_truncated, retry_failures
         self._pending: dict[bytes, bytes] = {}
+        self._drawn_now: set[bytes] = set()  # the keys of answers of this run, with `retry_failures`
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -64,27 +68,42 @@ class AnswerCache:
     def of(cls, generator: Generator, config: GenerationConfig) -> AnswerCache:
         """The cache of a generator, if the settings and the generator allow it."""
         is_on = config.use_cache and is_cacheable(generator)
-        return cls(generator.label, on=is_on, accept_truncated=config.accept_truncated)
+        settings = {"accept_truncated": config.accept_truncated, "retry_failures": config.retry_failures}
+        return cls(generator.label, on=is_on, **settings)
 
     def get(self, request: Request) -> Exchange | None:
-        """The cached exchange of a request, which takes no time; None if there is none."""
+        """The cached exchange of a request, which takes no time; None if there is none, or a failure to ask again."""
+        exchange = self.drawn(request)
+        return None if exchange is None or self.asks_again(request, exchange) else exchange
+
+    def asks_again(self, request: Request, drawn: Exchange) -> bool:
+        """Whether an exchange is a failure of an earlier run, and failures are asked again."""
+        is_wanted = self._retry_failures and drawn.outcome.status != "ok"
+        return is_wanted and cache_key(self.label, request) not in self._drawn_now
+
+    def drawn(self, request: Request) -> Exchange | None:
+        """The last exchange of a request, be it a failure."""
         if not self.on:
             return None
         key = cache_key(self.label, request)
         with self._lock:
             content = self._pending.get(key)
-        answer = _unpacked(content if content is not None else self._look_up(key))
-        if answer is None:
+        kept = _unpacked(content if content is not None else self._look_up(key))
+        if kept is None:
             return None
+        answer = Answer(**{name: getattr(kept, name) for name in Answer.__struct_fields__})
         outcome = outcome_of(answer, accept_truncated=self._accept_truncated)
-        return Exchange(outcome, request.digest, attempts=0, is_cached=True) if outcome.status == "ok" else None
+        return Exchange(outcome, request.digest, attempts=0, is_cached=True, draw=kept.draw)
 
     def put(self, request: Request, exchange: Exchange) -> None:
-        """Keep the answer to a request, if it has text."""
-        if not self.on or exchange.outcome.status != "ok":
+        """Keep the answer to a request, if one has arrived."""
+        answer = exchange.outcome.answer
+        if not self.on or outcome_of(answer, accept_truncated=self._accept_truncated) != exchange.outcome:
             return
+        key = cache_key(self.label, request)
         with self._lock:
-            self._pending[cache_key(self.label, request)] = _packed(exchange.outcome.answer)
+            self._pending[key] = _packed(answer, exchange.draw)
+            self._drawn_now |= {key} if self._retry_failures else set()
             is_due = len(self._pending) % _BATCH == 0
         if is_due:
             if self._thread is None:
@@ -148,17 +167,24 @@ class AnswerCache:
         give_up(self.path, connection, fault, stacklevel=3)
 
 
-def _packed(answer: Answer) -> bytes:
-    content = msgspec.msgpack.encode(answer)
+class _Kept(Answer, frozen=True, omit_defaults=True):
+    """An answer as it is cached."""
+
+    draw: int = 1
+
+
+def _packed(answer: Answer, draw: int) -> bytes:
+    kept = _Kept(**{name: getattr(answer, name) for name in Answer.__struct_fields__}, draw=draw)
+    content = msgspec.msgpack.encode(kept)
     return content + zlib.crc32(content).to_bytes(4, "little")
 
 
-def _unpacked(content: bytes | None) -> Answer | None:
+def _unpacked(content: bytes | None) -> _Kept | None:
     """The answer, or None if there is none or it is damaged."""
     if content is None or len(content) < 4 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
         return None
     try:
-        return msgspec.msgpack.decode(content[:-4], type=Answer)
+        return msgspec.msgpack.decode(content[:-4], type=_Kept)
     except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
         return None
 
@@ -182,12 +208,14 @@ class AskedOnce:
         same = self._asking.get(key)
         if same is not None:
             await same.wait()
-        cached = self.cache.get(request)
-        if cached is not None:
-            return cached
+        drawn = self.cache.drawn(request)
+        if drawn is not None and not self.cache.asks_again(request, drawn):
+            return drawn
         ended = self._asking.setdefault(key, asyncio.Event())
         try:
             exchange = await self.asker.ask(request)
+            if drawn is not None:
+                exchange = msgspec.structs.replace(exchange, draw=drawn.draw + 1)
             self.cache.put(request, exchange)
             return exchange
         finally:

@@ -257,7 +257,7 @@ class Load:
         if excess > self._tolerance(trial.sent):
             self._lower(trial, excess, carried)
         else:
-            self.usual += 0.2 * excess if self.usual else 0.0
+            self.usual += 0.2 * min(excess, 0.0)  # a higher share is believed after a comparison only
             if self.usual and self._since_measured >= MEASURED_EVERY:
                 self._before, self._since_measured = (self.load, trial), 0
                 self.load *= LOWER

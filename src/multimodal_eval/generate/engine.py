@@ -1,8 +1,9 @@
 """Ask a model many requests at once: bounded, adaptive, with retries, and stopped if the endpoint is down.
 
 Every request is a coroutine that waits for a slot of the controller, calls the generator with a time-out, and retries
-failures that are not the fault of the request. A request whose retries are used up stays open: it has no outcome. If
-the endpoint asks for a longer pause than `Effort.longest_wait`, no more requests are made.
+failures that are not the fault of the request. A request whose retries are used up stays open: it has no outcome.
+Waiting for a rate limit uses a retry only if the endpoint serves other requests meanwhile. If the endpoint asks for a
+longer pause than `Effort.longest_wait`, no more requests are made.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from multimodal_eval.core.errors import AskingError, MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.generation_config import GenerationConfig
@@ -42,6 +43,8 @@ class BreakerError(OpenSamplesError, AskingError):
 
 class OpenRequestError(Exception):
     """Every attempt of a request failed; the message is that of the last failure."""
+
+    digest = ""  # of the request, if it is stored with the failure
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,11 @@ class _Attempts:
     """What one request has gone through."""
 
     number: int = 0
-    used: int = 0  # retries; waiting for a rate limit and for an endpoint that is down uses none
+    used: int = 0  # retries; waiting for an endpoint that is down, or limits all requests, uses none
     malformed: int = 0
     waited: float = 0.0  # seconds, for a rate limit
+    answered: int = 0  # requests of the asker, at the last failure of this one
+    refused: int = 0  # attempts of the asker
 
 
 @dataclass
@@ -103,11 +108,13 @@ class Asker:
         self._looked: tuple[float, bool] = (float("-inf"), False)  # when the endpoint was last tried; was it alive?
         self._looking = asyncio.Lock()
         self._has_succeeded = False
+        self._answered = 0  # requests
+        self._refused = 0  # attempts, by a rate limit
         self._resumes_at = float("-inf")  # before it, the endpoint wants no request: one was given up for that
 
     async def ask(self, request: Request) -> Exchange:
         """The outcome of a request. Raises OpenRequestError if every attempt fails, BreakerError if all requests do."""
-        attempts = _Attempts()
+        attempts = _Attempts(answered=self._answered, refused=self._refused)
         while (pause := self._resumes_at - self.clock()) > 0:
             await self._away(pause)
         while True:
@@ -133,6 +140,7 @@ class Asker:
             else:
                 self._has_succeeded = True
             if outcome.status != "malformed":
+                self._answered += 1
                 self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
 
@@ -169,15 +177,28 @@ class Asker:
                 return failed("malformed", str(failure))
         elif isinstance(failure, RateLimitError):
             attempts.waited += pause
+            attempts.used += await self._serves_others(attempts)
+            if attempts.used > self.effort.retries:
+                raise OpenRequestError(self._text(failure)) from failure
             if attempts.waited > self.effort.longest_wait:
                 self._resumes_at = max(self._resumes_at, self.clock() + (asked or 0.0))
-                raise OpenRequestError(_text(failure)) from failure
+                raise OpenRequestError(self._text(failure)) from failure
         elif not self._is_down:
             attempts.used += 1
             if attempts.used > self.effort.retries:
-                raise OpenRequestError(_text(failure)) from failure
+                raise OpenRequestError(self._text(failure)) from failure
         await self._away(pause)
         return None
+
+    async def _serves_others(self, attempts: _Attempts) -> bool:
+        """Whether the endpoint refuses this request, and not what it is asked for in general, since its last attempt.
+
+        It has answered more requests than it has refused; or it has refused all, and answers a small one.
+        """
+        self._refused += 1
+        answered, refused = self._answered - attempts.answered, self._refused - attempts.refused - 1
+        attempts.answered, attempts.refused = self._answered, self._refused
+        return answered > refused if answered else self._has_succeeded and await self._is_alive(_LOOK_AGAIN)
 
     async def _away(self, pause: float) -> None:
         """Wait, and leave the place to others meanwhile."""
@@ -193,7 +214,7 @@ class Asker:
         longest = self.effort.longest_wait
         if asked > longest:
             raise BreakerError(
-                f"the endpoint asks for a pause of {duration(asked)} ({_text(failure)}). A run waits for at most "
+                f"the endpoint asks for a pause of {duration(asked)} ({self._text(failure)}). A run waits for at most "
                 f"{duration(longest)}, so no more requests are made now"
             ) from failure
 
@@ -204,7 +225,7 @@ class Asker:
 
     async def _note(self, failure: Exception, digest: str) -> None:
         """Count a failed attempt. Raises BreakerError if there is no hope."""
-        self.failures, self.last_failure = self.failures + 1, _text(failure)
+        self.failures, self.last_failure = self.failures + 1, self._text(failure)
         self.has_failed()
         if not self._in_a_row:
             self._failing_since = self.clock()
@@ -218,8 +239,7 @@ class Asker:
             is_over = self._is_down and lasted >= self.effort.longest_outage
         else:
             is_over = self._in_a_row >= self.effort.first_failures and len(self._failing) >= _FEW
-        is_doubtful = self._is_down and not isinstance(failure, RateLimitError)
-        if (is_over or is_doubtful) and await self._is_alive():
+        if (is_over or self._is_down) and await self._is_alive():
             self._has_succeeded = True
             self._recovered()
             self.controller.revive()
@@ -227,34 +247,39 @@ class Asker:
             within = f" within {lasted:,.0f} seconds" if lasted >= 1 else ""
             raise BreakerError(
                 f"the endpoint failed {self._in_a_row:,} times in a row{within}, so no more requests are made. "
-                f"The last failure: {_text(failure)}"
+                f"The last failure: {self._text(failure)}"
             ) from failure
+
+    def _text(self, failure: Exception) -> str:
+        """What has failed, in words."""
+        if isinstance(failure, TimeoutError) and not str(failure):
+            return f"no reply within {self.effort.timeout:g} seconds"
+        return str(failure) if isinstance(failure, RetryableError) and str(failure) else described(failure)
 
     def _recovered(self) -> None:
         self._in_a_row = 0
         self._failing.clear()
 
-    async def _is_alive(self) -> bool:
-        """Whether the endpoint answers a small request, so that those that fail are the problem. False if unknown."""
+    async def _is_alive(self, valid: float = 0.0) -> bool:
+        """Whether the endpoint answers a small request, so that those that fail are the problem. False if unknown.
+
+        It is not asked again within `valid` seconds after it has answered.
+        """
         look: Callable[[], Awaitable[bool]] | None = getattr(self.generator, "is_alive", None)
         if look is None:
             return False
         begin = self.clock()
         async with self._looking:
             when, is_alive = self._looked
-            if when < (begin if is_alive else begin - _LOOK_AGAIN):
+            if when < begin - (valid if is_alive else _LOOK_AGAIN):
                 is_alive = await look()
                 self._looked = (self.clock(), is_alive)
             return is_alive
 
 
-def _text(failure: Exception) -> str:
-    return str(failure) if isinstance(failure, RetryableError) and str(failure) else described(failure)
-
-
 async def for_each(
-    items: Iterator[T] | AsyncIterator[T],
-    work: Callable[[T], Awaitable[None]],
+    items: AsyncIterator[T],
+    work: Callable[[T], Coroutine[Any, Any, None]],
     at_once: int,
     asker: Asker | None = None,
 ) -> None:
@@ -280,8 +305,8 @@ async def for_each(
 
     failures: list[asyncio.Task[None]] = []
     try:
-        async for item in _each(items):
-            task = asyncio.ensure_future(_called(work, item))
+        async for item in items:
+            task = asyncio.create_task(work(item))
             running.add(task)
             task.add_done_callback(ended)
             while is_full() and not failures:
@@ -298,16 +323,3 @@ async def for_each(
         await asyncio.gather(*running, return_exceptions=True)
     if failures:
         failures[0].result()  # raises
-
-
-async def _called(work: Callable[[T], Awaitable[None]], item: T) -> None:
-    await work(item)
-
-
-async def _each(items: Iterator[T] | AsyncIterator[T]) -> AsyncIterator[T]:
-    if isinstance(items, AsyncIterator):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item

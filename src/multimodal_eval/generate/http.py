@@ -9,7 +9,8 @@ What a status means to the engine:
     404, 405                  EndpointError: the address, or the model
     407                       EndpointError: the proxy
     400, 413, 422, other 4xx  RejectedError: this request
-    408, 409, 429             RateLimitError, with Retry-After
+    408, 409, 425, 429        RateLimitError, with Retry-After
+    204                       RetryableError
     5xx                       RetryableError; RateLimitError if the endpoint asks for a pause
     no connection, reset …    RetryableError
     200 without JSON          MalformedReplyError
@@ -21,12 +22,15 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
 import os
 import re
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -35,6 +39,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, RetryableError, described
+from multimodal_eval.core.visible import storable
 from multimodal_eval.generate.protocol import (
     EndpointError,
     FilteredError,
@@ -91,7 +96,7 @@ CONNECT_SECONDS = 30.0
 KEPT_SECONDS = 4.0  # an idle connection; uvicorn, which serves vLLM and SGLang, closes it after 5
 LARGEST_REPLY = 64 * 2**20  # bytes
 LONGEST_EXCERPT = 300  # characters of a body in a message
-LONGEST_PAUSE = 24 * 3600.0  # seconds; a longer Retry-After is a mistake of the endpoint
+LONGEST_PAUSE = 24 * 3600.0  # seconds; a longer Retry-After counts as a day
 _HOPS = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
 _SECRET_PARAMETERS = {"key", "api_key", "apikey", "api-key", "token", "access_token", "sig", "code", "subscription-key"}
@@ -224,8 +229,10 @@ class HttpClient:
             return EndpointError(f"the endpoint has no model {self.subject!r} ({words})")
         if status in (404, 405):
             return EndpointError(f"{url} does not exist ({words}). Check the base URL; most end in /v1")
-        if status in (408, 409, 429):
+        if status in (408, 409, 425, 429):
             return RateLimitError(words, retry_after(headers))
+        if status == 204:
+            return RetryableError(words)
         if status >= 500:
             pause = retry_after(headers)
             return RetryableError(words) if pause is None else RateLimitError(words, pause)
@@ -283,9 +290,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = email.utils.parsedate_to_datetime(value or "").timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
-    if seconds is None or not seconds <= LONGEST_PAUSE:  # also not a number
-        return None
-    return max(seconds, 0.0)
+    return None if seconds is None or isnan(seconds) else min(max(seconds, 0.0), LONGEST_PAUSE)
 
 
 class _Error(msgspec.Struct):
@@ -317,7 +322,16 @@ def _line(text: str) -> str:
 
 
 def decoded(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """A reply as a record; MalformedReplyError if it is another thing."""
+    """A reply as a record; MalformedReplyError if it is another thing.
+
+    NaN and Infinity, which are not JSON, are read as null, and half of a surrogate pair as U+FFFD.
+    """
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(content, parse_constant=lambda _: None)
+            content = storable(json.dumps(value, ensure_ascii=False)).encode()
     try:
         return decoder.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as fault:
@@ -338,7 +352,7 @@ def checked_url(url: str) -> str:
     if parts.username is not None or parts.password is not None or secret:
         raise ConfigError(
             f"`base_url` must not contain a key ({secret[0] if secret else 'user:password@'}), because the address is "
-            "stored with the run. Put the key into an environment variable and name it with --key-env"
+            "stored with the run. Put the key into an environment variable and name it in `key_env`"
         )
     del port
     return text.partition("#")[0].rstrip("/")

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import msgspec
 
 from multimodal_eval.core.errors import shorten
+from multimodal_eval.core.visible import storable
 from multimodal_eval.generate.protocol import Answer, FilteredError, RejectedError
 
 __all__ = ["FAILURES", "Exchange", "Outcome", "OutcomeStatus", "failed", "outcome_of", "refused_request"]
@@ -28,6 +29,7 @@ OutcomeStatus = Literal[
 ]
 FAILURES: tuple[OutcomeStatus, ...] = get_args(OutcomeStatus)[1:]
 _LONGEST_EXCERPT = 200
+_TEXTS = ("text", "reasoning", "refusal")
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,7 +51,11 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def outcome_of(answer: Answer, *, accept_truncated: bool = False) -> Outcome:
-    """The outcome of an answer that has arrived."""
+    """The outcome of an answer that has arrived. Its texts are what can be stored of them."""
+    texts = {name: text for name in _TEXTS if (text := getattr(answer, name))}
+    changed = {name: stored for name, text in texts.items() if (stored := storable(text)) != text}
+    if changed:
+        answer = msgspec.structs.replace(answer, **changed)
     if answer.finish == "refusal" or answer.refusal:
         return Outcome("refused", answer, f"the model refused: {_excerpt(answer.refusal or answer.text)}")
     if answer.finish == "content_filter":
@@ -91,3 +97,4 @@ class Exchange(msgspec.Struct, frozen=True, omit_defaults=True):
     latency: float = 0.0  # seconds of the last attempt
     attempts: int = 1
     is_cached: bool = False
+    draw: int = 1  # 2 if the first answer to the request was a failure, and it was asked again

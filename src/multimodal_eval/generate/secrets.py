@@ -118,7 +118,7 @@ def refuse_secrets(config: GenerationConfig) -> None:
         if is_named or (isinstance(value, str) and _SECRET_VALUE.fullmatch(value.strip())):
             raise ConfigError(
                 f"`extra` must not set {'.'.join(path)!r}: it looks like a key, and it is stored with the run. Put the "
-                "key into an environment variable and name it with --key-env"
+                "key into an environment variable and name it in `key_env`"
             )
 
 

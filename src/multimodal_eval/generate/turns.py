@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +17,9 @@ __all__ = ["Draft", "Reference", "drafts_of_messages", "media_of", "templated"]
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _KINDS: tuple[MediaKind, ...] = ("image", "audio", "video")
+
+
+_IMAGE = re.compile(r"<image ([1-9][0-9]?)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ class Draft:
 
 
 def templated(template: PromptTemplate, sample: Sample) -> Draft:
-    """The turn of the user. Media that the template does not place come before the text."""
+    """The turn of the user. An image takes the place of `<image 1>` in the text; other media come before the text.
+
+    Media that the template places are in its places.
+    """
     media = media_of(sample)
     placed: set[tuple[str, int]] = set()
     parts: list[str | Reference] = []
@@ -52,8 +59,31 @@ def templated(template: PromptTemplate, sample: Sample) -> Draft:
             f"the template {template.name} gives no text: the sample has no question and no prompt. "
             "Name another template with --prompt, such as caption"
         )
+    parts = list(_with_images(parts, media["image"], placed))
     rest = [item for kind in _KINDS for number, item in enumerate(media[kind]) if (kind, number) not in placed]
     return Draft("user", (*rest, *parts))
+
+
+def _with_images(
+    parts: Iterable[str | Reference], images: Sequence[Reference], placed: set[tuple[str, int]]
+) -> Iterator[str | Reference]:
+    """The parts with the images that their text names, as MMMU does: each at the first place of its number."""
+    for part in parts:
+        if not isinstance(part, str):
+            yield part
+            continue
+        start = 0
+        for token in _IMAGE.finditer(part):
+            place = int(token[1]) - 1
+            if place >= len(images) or ("image", place) in placed:
+                continue
+            placed.add(("image", place))
+            if text := part[start : token.start()].strip("\n"):
+                yield text
+            yield images[place]
+            start = token.end()
+        if text := part[start:].strip("\n") if start else part:
+            yield text
 
 
 def _trimmed(text: str, *, is_first: bool, is_last: bool) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import ConfigError, InputError, NothingNamedError, Problem, did_you_mean, shorten
-from multimodal_eval.core.records import Entry, Figure
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.runs.run import figures_of
 from multimodal_eval.interop.list_scores import records_of
@@ -46,7 +46,7 @@ class ScoreValue(HasHtml, float):
         """The value of a result of a run."""
         score = cls("nan" if figure.value is None else figure.value)
         score.stderr, score.low, score.high, score.method = figure.stderr, figure.low, figure.high, figure.method
-        if isinstance(figure, Entry):
+        if figure.n_total is not None:
             score.n_scored, score.n_total = figure.n_scored, figure.n_total
         return score
 
@@ -101,8 +101,32 @@ class Accumulator:
     def compute(self) -> dict[str, ScoreValue]:
         """The metrics and their parts over everything added so far, by name: floats with intervals."""
         engine = {name: self.settings[name] for name in _ENGINE if name in self.settings}
-        run = evaluate(_without_repeats(self._records), progress=False, **self._run_settings(), **engine)
+        records, settings = _without_repeats(self._records), self._run_settings()
+        try:
+            run = evaluate(records, progress=False, **settings, **engine)
+        except InputError as error:
+            names = [metric.name for metric in make_plan(overlaid(None, **settings)).metrics if metric.corpus is None]
+            if {problem.code for problem in error.problems} != {"CORPUS_TOO_SMALL"} or not names:
+                raise
+            return self._without_corpus(names, records, error, engine)
         return {name: ScoreValue.of(figure) for name, figure in figures_of(run).items()}
+
+    def _without_corpus(
+        self, names: list[str], records: list[dict[str, object]], error: InputError, engine: dict[str, Any]
+    ) -> dict[str, ScoreValue]:
+        """The metrics that need no corpus. The others are not numbers, and say why."""
+        settings = self._run_settings()
+        chosen = {name: values for name, values in settings.get("options", {}).items() if name in names}
+        plan = make_plan(overlaid(None, **settings))
+        run = evaluate(records, progress=False, **{**settings, "metrics": names, "options": chosen}, **engine)
+        values = {name: ScoreValue.of(figure) for name, figure in figures_of(run).items()}
+        for metric in plan.metrics:
+            if metric.name not in values:
+                hint = f" Choose other frequencies: options={{{metric.name!r}: {{'df': 'coco-val2014'}}}}"
+                reason = error.problems[0].message + (hint if "df" in metric.options else "")
+                left_out = Figure(None, None, None, None, reason, n_scored=0, n_total=len(records))
+                values[metric.name] = ScoreValue.of(left_out)
+        return values
 
     def reset(self) -> None:
         """Remove everything added so far."""

@@ -16,8 +16,9 @@ to that of the Java program, not equal (docs/metrics/spice.md). SPIDEr, which py
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -33,8 +34,9 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.evaluation.metrics.bleu import compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 from multimodal_eval.evaluation.metrics.spice import compute_spice
-from multimodal_eval.stats.intervals import Interval, t_interval
-from multimodal_eval.text.document_frequencies import DocumentFrequencies
+from multimodal_eval.stats.intervals import Interval, interval
+from multimodal_eval.text.captions import named_frequencies
+from multimodal_eval.text.document_frequencies import TOO_SMALL, DocumentFrequencies
 from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
 from multimodal_eval.text.tokenizers import check_tokenizer
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 ImageId = int | str
 
 BLEU_NAMES = ("Bleu_1", "Bleu_2", "Bleu_3", "Bleu_4")
+_HIGHEST = {"CIDEr": 10.0, "SPIDEr": 5.5}  # of the other scores: 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +58,7 @@ class CaptionScores(Displayed):
     per_image: dict[str, NDArray[np.float64]]
     corpus: dict[str, float]
     estimates: dict[str, Callable[[], Estimate]]  # of the corpus scores, computed on demand
+    missing: dict[str, str] = field(default_factory=dict)  # scores that these captions cannot have, and why
 
     @property
     def per_sample(self) -> dict[str, NDArray[np.float64]]:
@@ -63,7 +67,9 @@ class CaptionScores(Displayed):
 
     def interval(self, name: str) -> Interval:
         """A corpus score with its standard error and 95 % interval."""
-        return t_interval(self.estimates[name]())
+        estimate = replace(self.estimates[name](), bounds=(0.0, _HIGHEST.get(name, 1.0)))
+        is_mean = name not in BLEU_NAMES and name != "METEOR"
+        return interval(estimate, values=self.per_image[name] if is_mean else None)
 
 
 def caption_scores(
@@ -73,15 +79,26 @@ def caption_scores(
     tokenizer: str = "ptb",
     threads: int | None = None,
     meteor: bool | None = None,
-    spice: bool | None = None,
+    spice: bool | None = False,
+    df: str = "corpus",
 ) -> CaptionScores:
     """BLEU-1 to 4, METEOR 1.5, ROUGE-L, CIDEr(-D), SPICE and SPIDEr, with document frequencies from the references.
 
     `threads` defaults to the number of cores; the digits do not depend on it. `meteor` says whether to compute METEOR;
-    by default it is computed if its data have been fetched. `spice` says the same of SPICE and SPIDEr. Every caption is
-    tokenized alone, whereas `COCOEvalCap` looks at the next caption, as the Java program does.
+    by default it is computed if its data have been fetched. SPICE and SPIDEr are computed with `spice=True`, or None if
+    their parser has been fetched. `df` names other document frequencies: `coco-val2014`, or a file. If the images are
+    too few to count them, CIDEr and SPIDEr are left out: `missing` says why. Every caption is tokenized alone, whereas
+    `COCOEvalCap` looks at the next caption, as the Java program does.
     """
-    return _scores(candidates, references, tokenizer, threads, meteor, spice)
+    scores = _scores(candidates, references, tokenizer, threads, meteor, spice, df)
+    if scores.missing:
+        hint = "Score more images together, or choose other frequencies: df='coco-val2014'"
+        warnings.warn(f"{' and '.join(scores.missing)} left out: {_reason(scores)} {hint}", UserWarning, stacklevel=2)
+    return scores
+
+
+def _reason(scores: CaptionScores) -> str:
+    return next(iter(scores.missing.values()))
 
 
 def _scores(
@@ -91,6 +108,7 @@ def _scores(
     threads: int | None = None,
     meteor: bool | None = None,
     spice: bool | None = None,
+    df: str = "corpus",
     *,
     are_lines: bool = False,
 ) -> CaptionScores:
@@ -104,8 +122,9 @@ def _scores(
         captions = Captions(answers, sets, check_tokenizer(tokenizer), used, are_lines=are_lines)
     except (TypeError, UnicodeEncodeError):
         raise InputError(list(_unfit_captions(candidates, references))) from None
-    frequencies = DocumentFrequencies(captions.document_frequencies())
-    frequencies.check()
+    in_references = DocumentFrequencies(captions.document_frequencies())
+    frequencies = in_references if df == "corpus" else named_frequencies(df, tokenizer)
+    missing = {} if frequencies.has_weights else {"CIDEr": TOO_SMALL}
     bleu, stats, cider = captions.bleu_and_cider_d(frequencies.table)
     rouge = captions.rouge_l()
     sums = stats.sum(axis=0)  # integers: exact in any order
@@ -123,11 +142,14 @@ def _scores(
     means = {"ROUGE_L": rouge, "CIDEr": cider}
     if compute_spice.unavailable() is None if spice is None else spice:
         means |= _spice_and_spider(answers, sets, cider, used, are_lines=are_lines)
+        missing |= {"SPIDEr": TOO_SMALL} if missing else {}
+    for name in missing:
+        del means[name]
     for name, values in means.items():
         per_image[name] = values
         corpus[name] = fsum(values) / len(values)
         estimates[name] = partial(mean_estimate, Rows(values))
-    return CaptionScores(per_image, corpus, estimates)
+    return CaptionScores(per_image, corpus, estimates, missing)
 
 
 def _spice_and_spider(
@@ -206,6 +228,8 @@ class COCOEvalCap:
         self.evalImgs = list(self.imgToEval.values())
         for name, score in self.eval.items():
             sys.stdout.write(f"{name}: {score:.3f}\n")
+        for name, reason in scores.missing.items():
+            sys.stderr.write(f"{name} is left out. {reason} Score more images together\n")
         for name, metric in (("METEOR", compute_meteor), ("SPICE", compute_spice)):
             if name not in self.eval:
                 sys.stderr.write(f"{name} is left out. {metric.unavailable()}\n")

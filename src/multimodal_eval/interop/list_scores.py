@@ -185,7 +185,7 @@ def _scored(metric: Metric, samples: Sequence[Sample]) -> tuple[Metric, Scores, 
         raise UnavailableError(f"{metric.name}: {reason}")
     state = default_state(metric)
     if metric.corpus is not None:
-        from multimodal_eval.core.answers import ERROR_PATTERNS
+        from multimodal_eval.core.failures import ERROR_PATTERNS
 
         gathered = fitted(metric, with_failures_marked(Batch.of(samples), ERROR_PATTERNS))
         if gathered is not None:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval._native import LintLexicon, lint_facts
-from multimodal_eval.core.answers import ERROR_PATTERNS, answers_of, is_error_message
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.failures import compiled_patterns
+from multimodal_eval.core.failures import ERROR_PATTERNS, answers_of, compiled_patterns, is_error_message
 from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.lint.failed_answers import mark_suspicious

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.answers import rows_that_start
 from multimodal_eval.core.arrow import bytes_of, offsets_of
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.failures import NEWEST, compiled_patterns, expanded, starts_of
+from multimodal_eval.core.failures import NEWEST, compiled_patterns, expanded, rows_that_start, starts_of
 from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
 

@@ -103,11 +103,13 @@ def findings(
     values: Mapping[str, Values] | None = None,
     corpus_metrics: Sequence[str] = (),
     judged: LookUpTexts | None = None,
+    *,
+    are_letters: bool = False,
 ) -> list[Finding]:
     """All findings, in the order of `CODES`.
 
     `corpus_metrics` compute document frequencies from the run. `judged` looks up the texts that a judge reads, if these
-    are not only the answers.
+    are not only the answers. `are_letters`: every metric reads a letter or a word, and ignores the rest of the answer.
     """
     rules = _Rules(facts, look_up, judged)
     every = [
@@ -118,8 +120,7 @@ def findings(
         *rules.corpus(corpus_metrics),
         *rules.single_references(corpus_metrics),
         *rules.truncated(),
-        *rules.rare("OFF_LANGUAGE", Flag.OFF_LANGUAGE, "answers in another script or language than their references"),
-        *rules.flagged("MARKUP", Flag.MARKUP, "answers with special tokens, tags, labels, JSON or control characters"),
+        *(() if are_letters else rules.texts()),
         *rules.flagged("REPETITION", Flag.REPETITION, "answers in which a phrase repeats over and over"),
         *(finding for name, statistics in (values or {}).items() for finding in rules.metric(name, statistics)),
     ]
@@ -175,6 +176,13 @@ class _Rules:
             mask &= ~np.isin(self.facts["answer"], self.facts["reference"][self.facts["references"] > 0])
         if mask.any():
             yield self._finding(code, mask, int(self._has(Flag.ANSWERED).sum()), what, self._most_frequent(mask))
+
+    def texts(self) -> Iterator[Finding]:
+        """What matters if the words of the answer are scored."""
+        language = "answers in another script or language than their references"
+        yield from self.rare("OFF_LANGUAGE", Flag.OFF_LANGUAGE, language)
+        markup = "answers with special tokens, tags, labels, JSON or control characters"
+        yield from self.flagged("MARKUP", Flag.MARKUP, markup)
 
     def single_answers(self) -> Iterator[Finding]:
         yield from self.flagged("EMPTY_ANSWER", Flag.BLANK, "blank answers")

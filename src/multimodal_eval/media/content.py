@@ -11,6 +11,7 @@ import binascii
 import re
 import stat
 from collections.abc import Sequence
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,19 @@ def _allowed(path: Path, policy: MediaPolicy, error: type[MediaError]) -> Path:
     """The path with links and `..` resolved. A path outside the roots is refused before the file is accessed."""
     if policy.root is None:
         return path
-    roots = [root.resolve() for root in (*policy.roots, policy.root)]
+    roots = _resolved((*policy.roots, policy.root))
     files = [(root / path).resolve() for root in roots]
     if not policy.allow_outside:
         files = [file for file in files if any(file.is_relative_to(root) for root in roots)]
     if not files:
         raise error(f"{shorten(str(path))} is outside {_named(roots)}. {policy.advice}")
     return next((file for file in files[:-1] if file.exists()), files[-1])
+
+
+@lru_cache(maxsize=16)
+def _resolved(roots: tuple[Path, ...]) -> list[Path]:
+    """The folders without links. If one of them is moved later, its files count as outside."""
+    return [root.resolve() for root in roots]
 
 
 def _named(roots: Sequence[Path]) -> str:
@@ -108,6 +115,13 @@ def media_bytes(source: Any, policy: MediaPolicy, error: type[MediaError], kind:
 def is_url(source: object) -> bool:
     """Whether a source is an http or https URL."""
     return isinstance(source, str) and _scheme(source) in ("http", "https")
+
+
+def is_local(source: object) -> bool:
+    """Whether a source names a file of this machine, by a path or a `file:` URL."""
+    if not isinstance(source, str):
+        return False
+    return _scheme(source) == "file" or not (source[:5].lower() == "data:" or _SLASHED.match(source))
 
 
 def _text(path: PathLike[Any]) -> str:

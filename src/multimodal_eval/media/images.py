@@ -90,7 +90,7 @@ def _opened(content: bytes, policy: MediaPolicy) -> Iterator[tuple[str, ImageFil
         _refuse_size(image.size, policy)
         if getattr(image, "is_animated", False):
             what = "pages" if name == "TIFF" else "frames"
-            raise ImageError(f"the {name} image has several {what}, and it is not known which one is meant")
+            raise ImageError(f"the {name} image has several {what}, and it is unclear which one is meant")
         _refuse_size(image.size, policy)  # counting the frames of a GIF may have enlarged it
         yield name, image
 

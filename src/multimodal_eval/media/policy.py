@@ -14,7 +14,7 @@ from multimodal_eval.core.config import RunConfig
 __all__ = ["MediaPolicy", "current_policy", "using"]
 
 
-OUTSIDE = "Name another folder with --image-root, or use --allow-outside-images"
+OUTSIDE = "Name another folder with --image-root, or set `allow_outside_images: true` (--allow-outside-images)"
 MEGAPIXELS = 1_000_000
 MEBIBYTES = 1 << 20
 

@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Literal
 
 from markupsafe import Markup
 
-from multimodal_eval.analysis.pairing import scored_rows
+from multimodal_eval.analysis.pairing import require_same_statistics, scored_rows
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.headline import shared_headline
-from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.page import PageRenderer
+from multimodal_eval.display.wording import Verdict
 from multimodal_eval.evaluation.cards import card_text
-from multimodal_eval.report.charts.of_report import Charts, charts_of
 from multimodal_eval.report.distributions import Distribution, distribution
+from multimodal_eval.report.histograms import Histogram, histogram
 from multimodal_eval.report.markdown import Block, blocks
-from multimodal_eval.report.one_run import JudgeView, OneRun, one_run, without_samples
-from multimodal_eval.report.run_warnings import GroupedWarning, grouped_warnings
+from multimodal_eval.report.one_run import OneRun, one_run, without_samples
 from multimodal_eval.report.samples import EXPLANATIONS, PER_GROUP, TITLES, Chosen, Shown, choose, shown_samples
+from multimodal_eval.report.sections import Section, details_of, results_of
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.verdict import verdicts_of
-from multimodal_eval.report.wording import Verdict
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
@@ -54,7 +55,8 @@ class Content:
 
     title: str
     verdicts: list[Verdict]
-    warnings: list[GroupedWarning]
+    results: list[Section]  # before the samples
+    details: list[Section]  # after the samples
     runs: list[OneRun]
     main: str
     metrics: list[str]
@@ -63,53 +65,12 @@ class Content:
     sensitivity: Sensitivity | None
     groups: list[Group]
     cards: dict[str, list[Block] | None]  # None if the metric's plug-in is not installed
-    charts: Charts
+    spreads: dict[str, Histogram]
 
     @property
-    def has_unscored(self) -> bool:
-        """Whether a metric left samples of some run unscored."""
-        return any(run.entries[name].n_scored < run.entries[name].n_total for run in self.runs for name in self.metrics)
-
-    @property
-    def composites(self) -> list[list[OneRun]]:
-        """The runs with a composite, in groups that have the same parts and weights."""
-        groups: dict[tuple[tuple[str, float], ...], list[OneRun]] = {}
-        for run in self.runs:
-            if run.composite is not None:
-                parts = tuple((part.enters_as, part.weight) for part in run.composite.parts)
-                groups.setdefault(parts, []).append(run)
-        return list(groups.values())
-
-    @property
-    def calibrated(self) -> set[str]:
-        """The metrics that human labels correct in some run."""
-        return {name for run in self.runs for name, entry in run.entries.items() if entry.calibrated is not None}
-
-    @property
-    def judges(self) -> list[tuple[OneRun, JudgeView]]:
-        """The judges of all runs."""
-        return [(run, judge) for run in self.runs for judge in run.judges]
-
-    @property
-    def crosswalks(self) -> list[list[OneRun]]:
-        """The runs with a crosswalk, in groups that have the same metric and rules."""
-        groups: dict[tuple[str, ...], list[OneRun]] = {}
-        for run in self.runs:
-            if run.crosswalk is not None:
-                rules = (run.crosswalk.metric, run.crosswalk.option, *(rule.rule for rule in run.crosswalk.rules))
-                groups.setdefault(rules, []).append(run)
-        return list(groups.values())
-
-    @property
-    def slice_metrics(self) -> list[str]:
-        """The metrics that have a chart of slices."""
-        return [name for name in self.metrics if any(name in each.charts for each in self.charts.slices)]
-
-    @property
-    def slice_metric(self) -> str:
-        """The metric whose slices are shown first: the headline, if it has any."""
-        names = self.slice_metrics
-        return self.main if self.main in names else names[-1] if names else ""
+    def reads_letters(self) -> bool:
+        """Whether the answers are to multiple-choice questions."""
+        return any(answer.reading for group in self.groups for sample in group.samples for answer in sample.answers)
 
 
 def content_of(
@@ -127,6 +88,7 @@ def content_of(
 
     Without `with_samples`, nothing of a single sample is in it: no answers, no references, no examples.
     """
+    require_same_statistics(runs, names)  # the report has their stored intervals
     scored = scored_rows(runs, names)
     run_contents = [one_run(rows) if with_samples else without_samples(one_run(rows)) for rows in scored]
     shared = [name for name in runs[0].entries if all(name in run.entries for run in runs)]
@@ -144,7 +106,8 @@ def content_of(
     return Content(
         _title(runs, names),
         verdicts_of(run_contents, main, comparison, sensitivity),
-        grouped_warnings(run_contents, is_compared=comparison is not None),
+        list(results_of(run_contents, shared, main, comparison)),
+        list(details_of(run_contents, shared, main, sensitivity)),
         run_contents,
         main,
         shared,
@@ -153,7 +116,7 @@ def content_of(
         sensitivity,
         _groups(chosen, shown, main, len(runs) > 1),
         {name: _card(name) for name in metrics},
-        charts_of(run_contents, shared, main, distributions, comparison, sensitivity),
+        {name: histogram(bins) for name, bins in distributions.items()},
     )
 
 
@@ -173,7 +136,7 @@ def _groups(chosen: Sequence[Chosen], shown: Sequence[list[Shown]], main: str, s
         Group(
             group.kind,
             TITLES[group.kind],
-            EXPLANATIONS[group.kind].format(main=main, mean=mean),
+            EXPLANATIONS[group.kind].format(main=printed(main), mean=mean),
             samples,
             [shown_in[row] for row in group.elsewhere],
         )
@@ -199,9 +162,10 @@ Theme = Literal["screen", "paper"]
 def render(content: Content, version: str, theme: Theme = "screen") -> str:
     """The page; `version` is the version of the program. The page for paper has no controls and no script."""
     environment = templates(_HERE / "templates")
-    environment.filters["heat"] = _heat
-    environment.globals["decided"] = DECIDED
     is_paper = theme == "paper"
+    page = PageRenderer(unfolds=is_paper)
+    environment.filters["blocks"] = page.joined
+    environment.filters["printed"] = printed
     return environment.get_template("report.html.j2").render(
         content=content,
         version=version,
@@ -243,11 +207,6 @@ def policy(theme: Theme = "screen") -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _heat(count: int, most: int) -> int:
-    """The colour strength of a cell, from 0 to 5."""
-    return 0 if not count else 1 + min(4, 4 * count // max(most, 1))
 
 
 FILE = "report.html"

@@ -11,7 +11,7 @@ import numpy as np
 from multimodal_eval.analysis.pairing import Vector
 
 BINS = 20
-QUANTILES = {"lowest": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "highest": 1.0}
+QUANTILES = {"lowest": 0.0, "5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95, "highest": 1.0}
 LOGARITHMIC_RATIO = 20  # from this ratio of the extremes, a metric without an upper bound gets a logarithmic scale
 
 Bounds = tuple[float | None, float | None]

@@ -23,7 +23,7 @@ _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 _WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:['’\-]{_LETTER}+)*")
 
-Mark = Literal["", "shared", "only"]
+Mark = Literal["", "shared", "only", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,15 @@ def marked(text: str, others: Sequence[str], *, differing: bool) -> list[Span]:
     """Mark the content words that any of the others has; with `differing`, also those that none has."""
     words, texts = _Text(text), [_Text(other) for other in others]
     return words.spans(texts, _grammar([words, *texts]), differing=differing)
+
+
+def both_ends(spans: Sequence[Span], longest: int) -> list[Span]:
+    """Marked text without its middle if it has more than `longest` characters: an answer is often at the end."""
+    if sum(len(span.text) for span in spans) <= longest:
+        return list(spans)
+    backwards = beginning([Span(span.text[::-1], span.mark) for span in reversed(spans)], longest - longest // 2)
+    end = [Span(span.text[::-1], span.mark) for span in reversed(backwards[:-1])]
+    return [*beginning(spans, longest // 2)[:-1], Span(" … "), *end]
 
 
 def beginning(spans: Iterable[Span], longest: int) -> list[Span]:

@@ -15,8 +15,9 @@ from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import AudioError, ImageError, shorten
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Box
-from multimodal_eval.data.runs.grants import ADVICE, granted
+from multimodal_eval.data.runs.grants import ADVICE, Consent
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.rules._readings import letters_of
 from multimodal_eval.media.audio import is_wav
 from multimodal_eval.media.content import is_url, path_of_file_url, read_file
 from multimodal_eval.media.images import load_image_any
@@ -62,7 +63,7 @@ class ShownAudio:
 
 def media_policy(folder: RunFolder, info: RunInfo, roots: Sequence[Path] = (), *, fetch: bool = False) -> MediaPolicy:
     """The media policy that a run is granted (see `data.runs.grants`); URLs are allowed only with `fetch`."""
-    policy = policy_of(granted(folder, info, roots))
+    policy = policy_of(Consent(folder, info, media_roots=roots).config)
     wants_urls = info.config.allow_image_urls
     advice = policy.advice if policy == policy_of(info.config) else ADVICE
     return replace(policy, allow_urls=fetch and wants_urls, advice=advice)
@@ -222,10 +223,10 @@ def shown_inputs(
 
 
 def lettered(choices: Choices) -> list[tuple[str, str]]:
-    """The choices with their letters; the choices of a list are numbered from 1."""
+    """The choices with their letters, as in the prompt; those of a list get A, B, C, …"""
     if isinstance(choices, Mapping):
         return list(choices.items())
-    return [(str(number), text) for number, text in enumerate(choices, 1)]
+    return list(zip(letters_of(len(choices)), choices, strict=True))
 
 
 def _shown(message: Message) -> ShownMessage:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import isclose
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace as changed
+
 from multimodal_eval.analysis.compared_systems import Lineup
 from multimodal_eval.analysis.composite import CompositeParts, composite_parts
 from multimodal_eval.analysis.crosswalk import Crosswalk, crosswalk_if_any
@@ -14,20 +16,17 @@ from multimodal_eval.analysis.judge_ratings import RatedSystem, RatingTable, rat
 from multimodal_eval.analysis.pairing import ScoredRows
 from multimodal_eval.analysis.preferences import conclusion, preference_of
 from multimodal_eval.analysis.run_slices import Slices, slices_of
-from multimodal_eval.core.display import number
 from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.judge_records import (
-    Calibration,
     JudgeFindings,
     JudgesReport,
-    measures_the_judge,
-    rates_by_the_judge,
 )
-from multimodal_eval.core.records import CompositeEntry, Finding, ImportInfo, JudgingInfo, MetricEntry, RunInfo, to_json
+from multimodal_eval.core.records import Finding, ImportInfo, JudgingInfo, RunInfo, to_json
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.display.run_findings import lineup_of
 from multimodal_eval.evaluation.tasks_config import LABEL_METRICS
-from multimodal_eval.report.run_warnings import lineup_of
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.classification import Classification
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparisons",
-    "CurveChart",
-    "CurveMark",
     "HarnessMean",
     "ImportedScores",
     "JudgeView",
@@ -74,11 +71,6 @@ class Comparisons:
     def decimals(self) -> int:
         """Of the ratings."""
         return 0 if self.ratings is None or self.ratings.scale == "elo" else 3
-
-    @property
-    def claim(self) -> str:
-        """What the ratings measure."""
-        return rates_by_the_judge(self.metric)
 
 
 def comparisons_of(run: Run) -> dict[str, Comparisons]:
@@ -164,8 +156,6 @@ def imported_scores(run: Run) -> ImportedScores | None:
 # What the report and the viewer show about the judges of a run.
 
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _EDGE = 360, 260, 44, 34, 12
-_TICKS = 5
 FORMS = {
     "scale": "a number on a scale",
     "binary": "yes or no",
@@ -173,43 +163,8 @@ FORMS = {
     "pairwise": "two answers compared",
     "listwise": "several answers ranked",
     "clair": "how likely a caption fits",
-    "extract": "the choice that an answer means",
+    "extract": "the choice that an answer means, if the rule finds none",
 }
-
-
-@dataclass(frozen=True)
-class CurveMark:
-    """A point of the calibration curve in the coordinates of the drawing, with its interval."""
-
-    x: float
-    y: float
-    low: float
-    high: float
-    radius: float
-    title: str
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A mark on both axes, which have the same range."""
-
-    label: str
-    x: float
-    y: float
-
-
-@dataclass(frozen=True)
-class CurveChart:
-    """What people say against what the judge says."""
-
-    width: int
-    height: int
-    left: int
-    right: int
-    top: int
-    bottom: int
-    marks: list[CurveMark]
-    ticks: list[Tick]
 
 
 @dataclass(frozen=True)
@@ -219,11 +174,7 @@ class JudgeView:
     metric: str
     findings: JudgeFindings
     judging: JudgingInfo | None
-    claim: str  # what the score of the metric says, in one sentence
-    is_calibrated: bool
     form: str
-    total_variance: float
-    curve: CurveChart | None
 
     @property
     def unreadable(self) -> int:
@@ -242,66 +193,7 @@ def judge_views(info: RunInfo, report: JudgesReport | None) -> list[JudgeView]:
 
 
 def _view(info: RunInfo, metric: str, known: JudgeFindings) -> JudgeView:
-    variance = known.variance
-    calibration = known.calibration
-    return JudgeView(
-        metric,
-        known,
-        info.judging.get(metric),
-        claim_of(metric, known),
-        calibration is not None and calibration.corrected.value is not None,
-        FORMS.get(known.form, known.form),
-        0.0 if variance is None else variance.samples + (variance.judges or 0.0) + (variance.repeats or 0.0),
-        None if calibration is None or not calibration.curve else _curve(calibration),
-    )
-
-
-def claim_of(metric: str, known: JudgeFindings) -> str:
-    """What the score says: what people would say if there are labels, else what the judge says."""
-    calibration = known.calibration
-    if calibration is None or calibration.corrected.value is None:
-        if known.form == "extract":
-            return f"{metric}: the judge only reads answers in which the rule finds nothing, and decides nothing else"
-        return measures_the_judge([metric], is_compared=known.form in COMPARING)
-    corrected = calibration.corrected
-    between = "" if corrected.low is None else f" (95 % interval {number(corrected.low)} to {number(corrected.high)})"
-    return (
-        f"{metric}: by {calibration.labels:,} human labels, people would say {number(corrected.value)}{between}; "
-        f"the judge alone says {number(calibration.judge.value)}"
-    )
-
-
-def _curve(calibration: Calibration) -> CurveChart:
-    """The curve, both axes on the range of all values."""
-    points = calibration.curve
-    values = [value for point in points for value in (point.judge, point.human, point.low, point.high)]
-    low, high = min(values), max(values)
-    if high <= low:
-        low, high = low - 0.5, high + 0.5
-    right, top, bottom = _WIDTH - _EDGE, _EDGE, _HEIGHT - _BOTTOM
-
-    def across(value: float) -> float:
-        return _LEFT + (value - low) / (high - low) * (right - _LEFT)
-
-    def up(value: float) -> float:
-        return bottom - (value - low) / (high - low) * (bottom - top)
-
-    most = max(point.n for point in points)
-    marks = [
-        CurveMark(
-            across(point.judge),
-            up(point.human),
-            up(point.low),
-            up(point.high),
-            3 + 4 * (point.n / max(most, 1)) ** 0.5,
-            f"judge {point.judge:.4g}, people {point.human:.4g} ({point.low:.4g} to {point.high:.4g}), "
-            f"{point.n:,} labels",
-        )
-        for point in points
-    ]
-    steps = [low + (high - low) * number / (_TICKS - 1) for number in range(_TICKS)]
-    ticks = [Tick(f"{value:.3g}", across(value), up(value)) for value in steps]
-    return CurveChart(_WIDTH, _HEIGHT, _LEFT, right, top, bottom, marks, ticks)
+    return JudgeView(metric, known, info.judging.get(metric), FORMS.get(known.form, known.form))
 
 
 @dataclass(frozen=True)
@@ -310,7 +202,7 @@ class OneRun:
 
     name: str
     run: Run
-    entries: dict[str, MetricEntry | CompositeEntry]
+    entries: dict[str, Figure]
     findings: list[Finding] | None  # None if the run was not linted
     slices: list[Slices]
     composite: CompositeParts | None
@@ -322,11 +214,6 @@ class OneRun:
     comparisons: dict[str, Comparisons]  # by the metrics of judges that compare systems
     imported: ImportedScores | None
     config: str
-
-    @property
-    def is_rated(self) -> bool:
-        """Whether there are ratings of several systems."""
-        return any(compared.ratings is not None for compared in self.comparisons.values())
 
 
 def one_run(rows: ScoredRows) -> OneRun:
@@ -354,7 +241,10 @@ def without_samples(content: OneRun) -> OneRun:
     """The content without texts of single samples, and with the slices that the run asked for only."""
     asked = content.run.info.config.by
     slices = [each for each in content.slices if each.column in asked]
-    return replace(content, findings=None, crosswalk=None, slices=slices)
+    classification = content.classification
+    if classification is not None:
+        classification = changed(classification, consensus=None, notes=[])
+    return replace(content, findings=None, crosswalk=None, slices=slices, classification=classification)
 
 
 def _classification(run: Run) -> Classification | None:

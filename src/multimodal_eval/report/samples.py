@@ -17,6 +17,8 @@ from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_rows import read_rows, rows_by_part
+from multimodal_eval.display.plain_text import shortened
+from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.report.highlight import Span, marked
 from multimodal_eval.report.media import (
     AudioEmbedder,
@@ -28,7 +30,7 @@ from multimodal_eval.report.media import (
     shown_inputs,
     thumbnail,
 )
-from multimodal_eval.report.plain_text import shortened
+from multimodal_eval.report.readings import ChoiceReading, choice_metric, marked_letter, reading_of
 
 MAX_SAMPLES = 200
 PER_GROUP = 12
@@ -146,6 +148,7 @@ class Answer:
     perplexity: float | None
     outcome: StoredAnswer | None  # of the request, if the run asked a model
     scores: dict[str, Explained]
+    reading: ChoiceReading | None = None  # of a multiple-choice question
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,7 @@ def shown_samples(
             shown_inputs(first.choices, first.messages, first.boxes, video),
             _fields(first),
             [
-                (marked(shortened(text), answers, differing=False), count)
+                (marked(shortened(text), [] if first.choices else answers, differing=False), count)
                 for text, count in Counter(first.reference_texts).items()
             ],
             _texts(first.annotations or {}),
@@ -252,13 +255,25 @@ def _text(value: Any) -> str:
 def _answer(rows: ScoredRows, stored: _StoredRow) -> Answer:
     sample, scores = stored.sample, stored.scores
     text = sample.generated_answer
+    explained = {name: _explained(scores, name) for name in rows.run.entries if f"{name}:status" in scores}
+    metric = choice_metric(rows.run.info)
+    reading = None
+    if metric is not None and metric in explained:
+        score = explained[metric]
+        reading = reading_of(rows.run.info, metric, sample, score.details, score.value)
+    spans = None
+    if text is not None and reading is not None:
+        spans = marked_letter(shortened(text), reading.read, [options_of(sample).get(reading.read, "")])
+    elif text is not None:
+        spans = marked(shortened(text), sample.reference_texts, differing=True)
     return Answer(
         rows.name,
-        None if text is None else marked(shortened(text), sample.reference_texts, differing=True),
+        spans,
         sample.error,
         sample.perplexity,
         stored.outcome,
-        {name: _explained(scores, name) for name in rows.run.entries if f"{name}:status" in scores},
+        explained,
+        reading,
     )
 
 

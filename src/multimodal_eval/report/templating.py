@@ -19,8 +19,9 @@ from msgspec import to_builtins
 from multimodal_eval import __version__
 from multimodal_eval.core.display import DASH, p_value
 from multimodal_eval.core.machine import package_version
-from multimodal_eval.report.highlight import Span, beginning
-from multimodal_eval.report.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.display.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.display.wording import counted
+from multimodal_eval.report.highlight import Span, both_ends
 
 # Compiled templates, kept next to the templates as Python keeps its compiled modules: in `__pycache__`.
 #
@@ -98,9 +99,10 @@ def templates(folder: Path) -> Environment:
         "signed": lambda value: DASH if value is None else f"{value:+.4f}",
         "interval": interval,
         "fields": to_builtins,  # of a record, without default values
-        "percent": lambda value: DASH if value is None else f"{100 * value:.1f} %",
+        "percent": lambda value: DASH if value is None else f"{100 * value:.1f}%",
         "count": lambda value: DASH if value is None else f"{value:,}",
         "spans": spans,
+        "counted": counted,
         "p": p_value,
     }
     return environment
@@ -118,9 +120,9 @@ def interval(entry: Any) -> str:
 
 
 def spans(pieces: list[Span], longest: int | None = None) -> Markup:
-    """Marked text, or its first `longest` characters: words that texts share, and words that only this text has."""
+    """Marked text, or its ends with `longest` characters: words that texts share, and words that only this text has."""
     shown = [
         f'<mark class="{escape(span.mark)}">{codes_marked(span.text)}</mark>' if span.mark else codes_marked(span.text)
-        for span in (pieces if longest is None else beginning(pieces, longest))
+        for span in (pieces if longest is None else both_ends(pieces, longest))
     ]
     return Markup(f"<bdi>{''.join(shown)}</bdi>")  # `codes_marked` escapes

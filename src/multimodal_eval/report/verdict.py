@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Bounds
-from multimodal_eval.core.records import Entry
-from multimodal_eval.report.comparison_verdict import of_comparison
+from multimodal_eval.display.comparison_verdict import of_comparison
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.run_findings import unscored_of
+from multimodal_eval.display.wording import Tone, Verdict, counted, estimate, label, listed, plain, share
 from multimodal_eval.report.one_run import Comparisons, JudgeView, OneRun
-from multimodal_eval.report.run_warnings import unscored_of
-from multimodal_eval.report.wording import Tone, Verdict, counted, estimate, label, listed, plain, share
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
@@ -43,27 +44,29 @@ def of_headline(run: OneRun, main: str) -> Iterator[Verdict]:
         yield from of_ratings(run, compared)
         return
     if entry.value is None:
-        yield Verdict("What is the score?", f"{label(main)} has no value: {_nothing(entry)}.", "warning")
+        yield Verdict("What is the score?", f"{label(printed(main))} has no value: {_nothing(entry)}.", "warning")
         return
     figure = estimate(entry.value, entry.low, entry.high)
     covered = _covered(entry, "pair" if compared is not None and compared.conclusion else "sample")
     if compared is not None and compared.conclusion:
-        answer = f"{compared.what}, {label(main)}: {figure}; {compared.conclusion}; {covered}."
+        answer = f"{compared.what}, {label(printed(main))}: {figure}; {compared.conclusion}; {covered}."
         yield Verdict("Which system is better?", answer[0].upper() + answer[1:])
         return
     what = f" ({compared.what})" if compared is not None else ""
-    scale = _scale(run.run.info.bounds_of(main), entry.direction)
-    yield Verdict("What is the score?", f"{label(main)}{what} of {label(run.name)} is {figure}, {scale}; {covered}.")
+    scale = _scale(run.run.info.bounds_of(main), entry.better)
+    yield Verdict(
+        "What is the score?", f"{label(printed(main))}{what} of {label(run.name)} is {figure}, {scale}; {covered}."
+    )
     yield _precision(run, main, entry)
 
 
-def _nothing(entry: Entry) -> str:
-    return f"none of {counted(entry.n_total, 'sample')} is scored" if not entry.n_scored else entry.method
+def _nothing(entry: Figure) -> str:
+    return f"none of {counted(entry.coverage.total, 'sample')} is scored" if not entry.coverage.scored else entry.method
 
 
-def _covered(entry: Entry, noun: str) -> str:
+def _covered(entry: Figure, noun: str) -> str:
     verb = "is" if entry.n_total == 1 else "are"
-    return f"{entry.n_scored:,} of {counted(entry.n_total, noun)} {verb} scored"
+    return f"{entry.coverage.scored:,} of {counted(entry.coverage.total, noun)} {verb} scored"
 
 
 def _scale(bounds: Bounds, direction: str) -> str:
@@ -73,7 +76,7 @@ def _scale(bounds: Bounds, direction: str) -> str:
     return f"{direction} is better"
 
 
-def _precision(run: OneRun, main: str, entry: Entry) -> Verdict:
+def _precision(run: OneRun, main: str, entry: Figure) -> Verdict:
     """What the interval means, and what would halve it."""
     question = "How precise is it?"
     if entry.value is None or entry.low is None or entry.high is None or not isfinite(entry.high - entry.low):
@@ -83,10 +86,10 @@ def _precision(run: OneRun, main: str, entry: Entry) -> Verdict:
         return Verdict(
             question, "All scored samples have the same value, so that the interval says nothing.", "warning"
         )
-    needed = counted(4 * entry.n_scored, "sample")
+    needed = counted(4 * entry.coverage.scored, "sample")
     return Verdict(
         question,
-        f"With 95 % confidence, the score over all samples like these is between {low} and {high}; to halve this "
+        f"With 95% confidence, the score over all samples like these is between {low} and {high}; to halve this "
         f"interval takes four times as many, {needed}.",
     )
 
@@ -99,7 +102,7 @@ def of_ratings(run: OneRun, compared: Comparisons) -> Iterator[Verdict]:
         yield Verdict(question, f"{label(compared.metric)} gives no ratings: {compared.problem}.", "warning")
         return
     leading = [system.name for system in compared.leading]
-    total = f"of {counted(len(board.systems), 'system')} by {label(compared.metric)}, with 95 % confidence"
+    total = f"of {counted(len(board.systems), 'system')} by {label(compared.metric)}, with 95% confidence"
     if len(leading) == 1:
         first, second = board.systems[0], board.systems[1]
         next_best = f"; the next is {label(second.name)} with {_rating(compared, second.rating)}"
@@ -122,8 +125,8 @@ def of_labels(run: OneRun, main: str) -> Iterator[Verdict]:
     entry = run.entries[main]
     yield Verdict(
         "What would people say?",
-        f"By {counted(corrected.labels, 'human label')}, people would give {label(run.name)} "
-        f"{estimate(corrected.value, corrected.low, corrected.high)} on {label(main)}; without labels it is "
+        f"By {counted(corrected.labels or 0, 'human label')}, people would give {label(run.name)} "
+        f"{estimate(corrected.value, corrected.low, corrected.high)} on {label(printed(main))}; without labels it is "
         f"{plain(entry.value, entry.low, entry.high)}.",
     )
 
@@ -140,7 +143,7 @@ def of_weights(sensitivity: Sensitivity) -> Iterator[Verdict]:
     draws = f"of {sensitivity.draws:,} random weights around the configured ones"
     if len(sensitivity.runs) == 1:
         run = sensitivity.runs[0]
-        answer = f"In 95 % {draws}, the composite is between {plain(run.low, run.low, run.high)} and "
+        answer = f"In 95% {draws}, the composite is between {plain(run.low, run.low, run.high)} and "
         yield Verdict(question, f"{answer}{plain(run.high, run.low, run.high)}.")
         return
     best = max(sensitivity.runs, key=lambda run: run.value)
@@ -169,10 +172,10 @@ def of_unscored(runs: Sequence[OneRun], main: str, comparison: RunComparison | N
         f"{unscored.count:,} of {counted(unscored.total, 'sample')}{' of ' + label(name) if several else ''}"
         for name, unscored in missing.items()
     ]
-    answer = f"On {label(main)}, {' and '.join(counts) or 'nothing'}"
+    answer = f"On {label(printed(main))}, {' and '.join(counts) or 'nothing'}"
     most = max(others, key=lambda name: others[name]) if others else ""
     if most and others[most] > max((unscored.count for unscored in missing.values()), default=0):
-        answer += f"; on {label(most)}, up to {counted(others[most], 'sample')}"
+        answer += f"; on {label(printed(most))}, up to {counted(others[most], 'sample')}"
     effect = "" if comparison is None else _possible_effect(runs, main, comparison)
     tone: Tone = "warning" if "could" in effect else ""
     yield Verdict(question, f"{answer}{effect}.", tone)

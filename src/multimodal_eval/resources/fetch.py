@@ -439,7 +439,7 @@ def ruwordnet_instructions() -> str:
     """How to obtain RuWordNet and how to use it."""
     database = find_ruwordnet()
     use = f"""\
-    mmeval fetch opencorpora-ru        (word forms; part of `mmeval fetch ru`)
+    pip install 'multimodal-eval[ru]'  (word forms)
     mmeval dialogue … --synonyms ru=ruwordnet:{database or "PATH/ruwordnet.db"}
     mmeval score … --option meteor.synonyms=ruwordnet:{database or "PATH/ruwordnet.db"}
 """
@@ -456,6 +456,6 @@ and cannot be fetched here.
    `pip show ruwordnet` prints. You may move it anywhere.
 3. Use it:
 {use}
-Without RuWordNet, synonyms come from the Russian Wiktionary: mmeval fetch ru
+Without RuWordNet, synonyms come from the Russian Wiktionary.
 Scores with different sources cannot be compared; signatures name the source.
 """

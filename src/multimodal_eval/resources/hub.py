@@ -34,6 +34,7 @@ _PLAIN = re.compile(r"(?!\.{1,2}$)[^\\/:\x00-\x1f]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LARGEST_ANSWER = 20_000_000
+_WITH_ACCOUNT = "what the hub's own program has downloaded is used from its cache: `hf download"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +225,8 @@ def _asked(model: HubModel) -> _Answer:
         if not isinstance(refusal, urllib.error.HTTPError):
             raise
         reason = {
-            401: "the model does not exist or needs an account",
-            403: "the model needs an account",
+            401: f"the model does not exist or needs an account; {_WITH_ACCOUNT} {model.repository}`",
+            403: f"the model needs an account; {_WITH_ACCOUNT} {model.repository}`",
             404: "not found",
         }
         raise FetchError(

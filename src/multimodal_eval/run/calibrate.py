@@ -29,16 +29,15 @@ from multimodal_eval.analysis.pairing import (
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.displayed import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import Calibration
 from multimodal_eval.core.progress import Progress
-from multimodal_eval.core.records import COMPOSITE, Figure
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.labels.human import STORED, HumanLabel, read_labels
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.engine.base import Engine
-from multimodal_eval.run.opening import place, removed_on_failure
-from multimodal_eval.run.progress import shown
-from multimodal_eval.run.rescore import carry_over, rescoring_plan
+from multimodal_eval.run.rescore import Earlier, rescoring_plan
+from multimodal_eval.run.start import start
 
 __all__ = [
     "CalibratedDifference",
@@ -146,11 +145,11 @@ def calibrated_metrics(run: Run, labels: Labels, chosen: Sequence[str] | None = 
         if name not in run.metrics:
             raise UnknownNameError("metric of the run", name, run.metrics)
         if name not in run.info.means:
-            raise ConfigError(f"{name} is not a mean over samples, so that human labels of samples cannot correct it")
+            raise ConfigError(f"{name} is not a mean over samples, so human labels cannot correct it")
         if run.info.config.strata is not None:
             raise ConfigError("weighted means cannot be corrected by human labels yet, and this run has strata")
     if not names:
-        raise ConfigError(f"name the metric that the labels correct: --metric {'|'.join(run.metrics)}")
+        raise ConfigError(f"name the metric that the labels correct: --metrics {'|'.join(run.metrics)}")
     return names
 
 
@@ -195,14 +194,8 @@ def calibrated_run(
     column = labels.name if labels.records is None else STORED
     settings = {"human": dict.fromkeys(calibrated_metrics(old, labels, metrics), column)}
     plan = rescoring_plan(old, settings)
-    engine = Engine.of("local", None)
-    path, scratch = place(output, engine)
-    with removed_on_failure(scratch), engine.executor(plan) as executor, shown(progress) as report:
-        records = None if labels.records is None else [_recorded(label) for label in labels.records]
-        folder = carry_over(
-            old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite, labels=records
-        )
-    return Run(folder.reopened(), scratch)
+    records = None if labels.records is None else [_recorded(label) for label in labels.records]
+    return Run(*start(plan, Earlier(old, plan, records), output, progress=progress, overwrite=overwrite))
 
 
 def _recorded(label: HumanLabel) -> HumanLabel:

@@ -17,20 +17,21 @@ import pyarrow as pa
 
 from multimodal_eval.analysis.columns import Codes
 from multimodal_eval.analysis.pairing import rows_by_id
-from multimodal_eval.core.answers import answers_of
 from multimodal_eval.core.arrow import integers
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, RunFolderError, shorten
-from multimodal_eval.core.failures import expanded
+from multimodal_eval.core.failures import answers_of, expanded
 from multimodal_eval.core.records import InputFile, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.data.runs.checksums import sha256
+from multimodal_eval.data.runs.run_content import part_name
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import to_batch
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.generation.parts_left import resuming
+from multimodal_eval.run.ask.replies import resuming
 
 __all__ = [
     "Answered",
@@ -331,11 +332,15 @@ class ComparisonInput(JoinedInput):
         return ((None, number, sample.id) for number, sample in enumerate(self.samples, 1))
 
     def describe(self) -> list[InputFile]:
-        """The runs, each with the digest of its description, and the files."""
-        from hashlib import sha256
-
+        """The runs, each with a digest of its samples and answers, and the files."""
         described = [
-            InputFile(path=run.folder.label, sha256=sha256(msgspec.json.encode(run.info)).hexdigest(), samples=count)
-            for run, count in ((run, sum(run.info.parts)) for run in self.runs)
+            InputFile(path=run.folder.label, sha256=_digest(run), samples=sum(run.info.parts)) for run in self.runs
         ]
         return [*described, *super().describe()]
+
+
+def _digest(run: Answered) -> str:
+    """The checksum of the checksums of all parts of the samples, which have the answers."""
+    run.folder.storage.sync()
+    digests = [run.folder.checksums.newest(part_name("samples", part)) for part in range(len(run.info.parts))]
+    return sha256("\n".join(digests).encode())

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from operator import ge, gt, le, lt
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
 import msgspec
 
+from multimodal_eval.benchmarks.recipes import find_recipe
 from multimodal_eval.core.config import (
-    Detail,
-    GenerationConfig,
     JudgeConfig,
-    MediaAs,
-    OnMissing,
-    Parameters,
     RunConfig,
-    StrataConfig,
-    TaskConfig,
-    UntilConfig,
 )
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.judge_config import (
     PREFIX,
-    Combine,
-    Criterion,
-    JudgeForm,
-    JudgeModel,
-    Orders,
-    Shown,
 )
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import ANSWER_ALIASES
+from multimodal_eval.core.setting_words import in_words
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.resources.catalogue import CATALOGUE
 
@@ -54,6 +40,20 @@ def load_config(source: ConfigSource, model: str | None = None) -> RunConfig:
         return _converted(_with_model(dict(source), model), "the configuration")
     path = Path(source)
     return _converted(_with_model(read_yaml(path, "the configuration", unique_keys=True) or {}, model), str(path))
+
+
+def changes_in(path: str | Path | None, section: Literal["generation", "judges"]) -> JsonObject:
+    """A section of the file of a run that is continued, for which only these two may be given."""
+    content = {} if path is None else read_yaml(Path(path), "the configuration", unique_keys=True) or {}
+    if not isinstance(content, dict) or not content.keys() <= {"generation", "judges"}:
+        raise ConfigError(
+            f"{path}: the settings of a run that is continued are in its folder. Its file may have only the sections "
+            "`generation` and `judges`, with settings that change no answer and no verdict"
+        )
+    changes = content.get(section) or {}
+    if not isinstance(changes, dict):
+        raise ConfigError(f"{path}: `{section}` must be a section with keys. Got {shorten(changes)} instead.")
+    return changes
 
 
 def _with_model(content: Any, model: str | None) -> Any:
@@ -89,7 +89,7 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         merged = {metric: {**inherited.get(metric, {}), **new} for metric, new in changes["options"].items()}
         changes["options"] = {**inherited, **merged}
     if isinstance(changes.get("generation"), dict) and isinstance(base.get("generation"), dict):
-        changes["generation"] = _merged(base["generation"], changes["generation"])
+        changes["generation"] = merged_generation(base["generation"], changes["generation"])
     if isinstance(changes.get("judges"), dict):
         changes["judges"] = merged_judges(base.get("judges", {}), changes["judges"])
     if isinstance(changes.get("map"), dict):
@@ -155,7 +155,7 @@ def merged_judges(base: JsonObject, changes: JsonObject) -> JsonObject:
     return merged
 
 
-def _merged(base: JsonObject, changes: JsonObject) -> JsonObject:
+def merged_generation(base: JsonObject, changes: JsonObject) -> JsonObject:
     """The settings of generation with changes on top; the parameters are merged as well."""
     merged = {**base, **changes}
     if isinstance(base.get("parameters"), dict) and isinstance(changes.get("parameters"), dict):
@@ -204,127 +204,7 @@ def json_schema() -> JsonObject:
 
 
 def is_task_file(data: object) -> bool:
-    """Whether the data of a call are a task file."""
-    return isinstance(data, str | Path) and Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()
-
-
-# Where the decoder is -> the settings that are known there; the first that fits.
-Sections = Mapping[str, type[msgspec.Struct]]
-_SECTIONS: Sections = {
-    "$.tasks": TaskConfig,
-    "$.strata": StrataConfig,
-    "$.generation.parameters": Parameters,
-    "$.generation.until": UntilConfig,
-    "$.generation": GenerationConfig,
-    "$.judges[...].criteria": Criterion,
-    "$.judges[...].models": JudgeModel,
-    "$.judges[...].parameters": Parameters,
-    "$.judges": JudgeConfig,
-}
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?")
-_MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `(.*)`)?")
-_TYPE = re.compile(r"Expected `(.*?)`(?:, got `(.*?)`| (>=?|<=?) (\S+))(?: - at `(.*)`)?")
-_LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)(?: - at `(.*)`)?")
-_PATTERN = re.compile(r"Expected `str` matching regex (['\"])(.*?)\1(?: - at `(.*)`)?")
-_CHOICE = re.compile(r"Invalid enum value (.*?)(?: - at `(.*)`)?")
-# The decoder's types -> singular and plural.
-_KINDS = {
-    "int": ("a whole number", "whole numbers"),
-    "float": ("a number", "numbers"),
-    "str": ("a text", "texts"),
-    "bool": ("true or false", "true or false"),
-    "array": ("a list", "lists"),
-    "object": ("a section with keys", "sections with keys"),
-    "null": ("empty", "empty"),
-}
-_PYTHON = {int: "int", float: "float", str: "str", bool: "bool", list: "array", dict: "object", type(None): "null"}
-_COMPARED = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
-_HOLDS: dict[str, Callable[[Any, Any], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
-_PATTERNS = {"^[0-9a-f]{64}$": "64 digits from 0 to 9 and a to f, as `sha256sum FILE` prints them"}
-_CHOICES = {
-    "on_missing": get_args(OnMissing),
-    "unknown_labels": ("error", "wrong"),
-    "detail": get_args(Detail),
-    "media_as": get_args(MediaAs),
-    "form": get_args(JudgeForm),
-    "orders": get_args(Orders),
-    "combine": get_args(Combine),
-    "show": get_args(Shown),
-}
-
-
-def in_words(message: str, content: Any, top: type[msgspec.Struct] = RunConfig, sections: Sections = _SECTIONS) -> str:
-    """The decoder's message about `content` in plain words; other messages stay as they are.
-
-    `top` and `sections` have the settings that are known.
-    """
-    if fault := _UNKNOWN.fullmatch(message):
-        section = next((kind for start, kind in sections.items() if (fault[2] or "").startswith(start)), top)
-        return f"no setting is named {fault[1]!r}.{did_you_mean(fault[1], section.__struct_fields__)}"
-    if fault := _MISSING.fullmatch(message):
-        return f"`{_named(fault[2] or '$')}` needs the key `{fault[1]}`"
-    if fault := _CHOICE.fullmatch(message):
-        path = fault[2] or "$"
-        setting = path.rpartition(".")[2].partition("[")[0]
-        choices = " or ".join(map(repr, _CHOICES.get(setting, ())))
-        must = f"must be {choices}" if choices else "is not one of the known values"
-        return f"`{_named(path)}` {must}. Got {fault[1]} instead."
-    if fault := _PATTERN.fullmatch(message):
-        path = fault[3] or "$"
-        must = _PATTERNS.get(fault[2], f"a text that matches {fault[2]}")
-        value = next((shorten(value) for _, value in _values(path, content)), "another text")
-        return f"`{_named(path)}` must be {must}. Got {value} instead."
-    if fault := _LENGTH.fullmatch(message):
-        return f"`{_named(fault[3] or '$')}` must be a list of {fault[1]} values. Got {fault[2]} instead."
-    if fault := _TYPE.fullmatch(message):
-        return _type_fault(fault[1], fault[2], fault[3], fault[4], fault[5] or "$", content)
-    return message
-
-
-def _type_fault(kinds: str, got: str | None, compared: str | None, bound: str | None, path: str, content: Any) -> str:
-    names = [kind.strip() for kind in kinds.split("|") if kind.strip() != "null"]
-    limit = f", {_COMPARED[compared]} {float(bound or 0):g}" if compared else ""
-    must = " or ".join(_KINDS.get(name, (name, name))[0] for name in names)
-    if path == "$":
-        return f"a configuration must be a section with keys, such as `task: captioning`. Got {_kind(got)} instead."
-    wrong = next(
-        ((name, value) for name, value in _values(path, content) if _is_wrong(value, got, compared, bound)), None
-    )
-    name, value = (_named(path), _kind(got)) if wrong is None else (wrong[0], shorten(wrong[1]))
-    hint = f" Write it in brackets: [{value.strip(chr(39))}]" if names == ["array"] and got == "str" else ""
-    return f"`{name}` must be {must}{limit}. Got {value} instead.{hint}"
-
-
-def _kind(name: str | None) -> str:
-    return _KINDS.get(name or "", (str(name), ""))[0] if name != "null" else "nothing"
-
-
-def _is_wrong(value: Any, got: str | None, compared: str | None, bound: str | None) -> bool:
-    """Whether this is the value that the decoder refused, by its type or its size."""
-    kind = _PYTHON.get(type(value))
-    if got is not None:
-        return kind == got
-    return kind in ("int", "float") and not _HOLDS[compared or ">="](value, float(bound or 0))
-
-
-def _named(path: str) -> str:
-    """`$.tasks[...].weights` -> `tasks.….weights`."""
-    return path.removeprefix("$").replace("[...]", ".…").lstrip(".") or "the configuration"
-
-
-def _values(path: str, content: Any) -> Iterator[tuple[str, Any]]:
-    """The values at a path of the decoder, with their full names; `[...]` is any key or position."""
-    steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|\d+)\]", path)
-    values: list[tuple[str, Any]] = [("", content)]
-    for key, index in steps:
-        values = [inner for name, value in values for inner in _inside(name, value, key, index)]
-    yield from values
-
-
-def _inside(name: str, value: Any, key: str, index: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        keys = [key] if key else list(value)
-        yield from ((f"{name}.{part}".lstrip("."), value[part]) for part in keys if part in value)
-    elif isinstance(value, list):
-        positions = [int(index)] if index.isdigit() else range(len(value))
-        yield from ((f"{name}[{position}]", value[position]) for position in positions)
+    """Whether the data of a call are a task file, or name a recipe."""
+    if not isinstance(data, str | Path):
+        return False
+    return (Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()) or find_recipe(data) is not None

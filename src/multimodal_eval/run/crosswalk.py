@@ -18,7 +18,7 @@ from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.run.opening import Data
 from multimodal_eval.run.rescore import rescore
 
-__all__ = ["crosswalk", "crosswalk_settings"]
+__all__ = ["crosswalk", "crosswalk_settings", "rules_of_metric"]
 
 TOKENIZER = "tokenizer"  # the option of caption metrics that takes the place of a rule
 
@@ -88,6 +88,13 @@ def axis_of(metric: Metric) -> str | None:
     return named[0] if named else TOKENIZER if TOKENIZER in declared else None
 
 
+def rules_of_metric(name: str) -> list[str]:
+    """The rules, or tokenizers, of a metric."""
+    metric = resolve(name)
+    axis = axis_of(metric)
+    return [] if axis is None else _values(metric, axis)
+
+
 def _values(metric: Metric, axis: str) -> list[str]:
     """All values of the option, the default first."""
     option = declared_options(metric)[axis]
@@ -96,6 +103,6 @@ def _values(metric: Metric, axis: str) -> list[str]:
 
 
 def column_name(rule: str) -> str:
-    """The name of a rule's column: `lmms-eval@0.7.3/mmmu` becomes lmms-eval_0_7_3_mmmu."""
-    name = re.sub(r"[^A-Za-z0-9-]+", "_", rule).strip("_")
+    """The name of a rule's column: `mmeval@1`; `lmms-eval@0.7.3/mmmu` becomes lmms-eval@0_7_3_mmmu."""
+    name = re.sub(r"[^A-Za-z0-9@-]+", "_", rule).strip("_")
     return name if name[:1].isalpha() else f"r{name}"

@@ -15,27 +15,22 @@ from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import GenerationInfo, RunInfo
-from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.grants import foreign_judges, rewrite
+from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.run.ask.replies import resuming
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
-from multimodal_eval.run.consent import refuse_media
+from multimodal_eval.run.continuing import Asked, continue_run, resumed_plan, with_asked, with_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.evaluate import continue_in, resumed_plan
-from multimodal_eval.run.generation.answer_parts import resuming
 from multimodal_eval.run.generation.model import Model, generation_of, label_of, settled
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings
-from multimodal_eval.run.nothing_scored import refuse_missing_fields
-from multimodal_eval.run.opening import Data, opened_again, place, planned, removed_on_failure
+from multimodal_eval.run.opening import Data, planned
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.progress import shown
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
-from multimodal_eval.run.start import continue_run, described_metrics, start
-from multimodal_eval.run.task_files import with_task
+from multimodal_eval.run.start import start
+from multimodal_eval.run.task_files import copy_of, with_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,23 +107,13 @@ def generate(
     The other arguments are those of `evaluate`; the setting `generation` has the prompt, the parameters and all else.
     The result's `score(task=…)` scores the answers, and so does `mmeval score RUN`.
     """
-    data, config, _ = with_task(data, config, label_of(model), task)
+    data, config, _ = with_task(data, config, label_of(model), task, **copy_of(settings))
     configured = settled(config, model, task=task, **settings)
     if configured.generation is None:
         raise ConfigError("`generate` needs a model: PROVIDER:NAME, a generator or a function")
     plan, source = planned(configured, data, None, scores=False)
-    path, scratch = place(output, Engine())
-    with removed_on_failure(scratch), shown(progress) as report:
-        folder = start(
-            plan,
-            source,
-            path,
-            progress=report,
-            is_durable=scratch is None,
-            overwrite=overwrite,
-            generation=generation_of(plan, model),
-        )
-    return GeneratedRun(folder.reopened(), scratch)
+    generation = generation_of(plan, model)
+    return GeneratedRun(*start(plan, source, output, progress=progress, overwrite=overwrite, generation=generation))
 
 
 def continue_generation(
@@ -144,11 +129,12 @@ def continue_generation(
     folder = RunFolder(location)
     info = folder.read_info()
     if not info.has_answers or any(faults(folder)):
-        plan = resumed_plan(location, media_roots=media_roots)
+        consent = Consent(folder, info, media_roots=media_roots)
+        plan = resumed_plan(consent)
         if plan.names:
             raise RunFolderError(f"{folder.label} also computes scores. Continue it with: {resuming(folder, info)}")
-        with folder.locked(), Engine().executor(plan) as executor, shown(progress) as report:
-            continue_in(folder, plan, executor, report, accept_open=accept_open, model=model, changes=generation)
+        settle = partial(with_asked, Asked(model, generation))
+        continue_run(plan, consent, settle, progress=progress, accept_open=accept_open)
     return GeneratedRun(location)
 
 
@@ -171,24 +157,8 @@ def score_generated(
     folder = location if isinstance(location, RunFolder) else RunFolder(location)
     judging = judge if isinstance(judge, JudgeSettings) else JudgeSettings.of(judge)
     plan = scoring_plan(folder, overlaid(config, **settings), plugins, media_roots, judging)
-    chosen = Engine.of(engine, workers)
-    with folder.locked(), chosen.executor(plan) as executor, shown(progress) as report:
-        stored = folder.read_info()
-        info = msgspec.structs.replace(
-            stored,
-            config=plan.config,
-            task=None if plan.task is None else plan.task.name,
-            unavailable=plan.unavailable,
-            seed=plan.config.seed,
-            plugins=plugin_digests(plan.config.plugins),
-            **described_metrics(plan),
-        )
-        refuse_missing_fields(plan, folder, info)
-        rewrite(folder, stored, info)
-        refused = foreign_judges(folder, stored, plan.config) - plan.chosen
-        source = partial(opened_again, info.source, plan)
-        continue_run(plan, source, folder, executor, report, refused=refused)
-    return Run(folder)
+    consent = Consent(folder, folder.read_info(), plugins, media_roots)
+    return Run(continue_run(plan, consent, with_metrics, Engine.of(engine, workers), progress))
 
 
 def scoring_plan(
@@ -205,8 +175,7 @@ def scoring_plan(
         changes = msgspec.structs.replace(changes, generation=None)
     plan = rescoring_plan(stored, changes, plugins, media_roots, judging)
     refuse_columns(stored, plan)
-    if not media_roots:
-        refuse_media(folder, stored.info, plan.metrics)
+    Consent(folder, stored.info, plugins, media_roots).refuse(metrics=plan.metrics)
     return plan
 
 

@@ -1,8 +1,8 @@
-"""Make a run of the logs of another harness, with the scores that the harness gave."""
+"""Import another harness's logs, with the scores that it gave."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, isclose
 from pathlib import Path
@@ -11,24 +11,26 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.progress import Progress
-from multimodal_eval.core.records import LOG, RECORDED, Entry, ImportInfo, ReportedScore
+from multimodal_eval.core.records import LOG, RECORDED, ImportInfo, ReportedScore
 from multimodal_eval.data.logs.decoding import document_of
 from multimodal_eval.data.logs.log_format import LogInfo, RecordedScore
 from multimodal_eval.data.logs.recognised import LOG_FORMATS, log_format
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.column_names import REFERENCES, peeked
-from multimodal_eval.data.readers.files import DataFile, file_set
+from multimodal_eval.data.readers.files import DataFile, file_set, log_files
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.opening import place, planned, removed_on_failure
-from multimodal_eval.run.progress import shown
+from multimodal_eval.run.opening import planned
 from multimodal_eval.run.start import start
 
-__all__ = ["Imported", "Logs", "OwnMean", "import_log", "own_means", "read_logs"]
+__all__ = ["Imported", "Logs", "OwnMean", "import_log", "imported", "own_means", "read_log", "read_logs"]
+
+_SHOWN = 4  # names of logs
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class OwnMean:
     """What the harness reports for one of its scores, and the mean in the run."""
 
     reported: ReportedScore
-    entry: Entry
+    entry: Figure
 
     @property
     def metric(self) -> str:
@@ -61,7 +63,7 @@ class OwnMean:
     @property
     def failed(self) -> int:
         """The samples that failed. Those of another task or perturbation, for which the log has no score, did not."""
-        return self.entry.n_total - self.entry.n_scored - self.entry.unscored.get("missing_input", 0)
+        return self.entry.coverage.missing - self.entry.coverage.unscored.get("missing_input", 0)
 
     @property
     def is_equal(self) -> bool:
@@ -86,11 +88,11 @@ class OwnMean:
         decimals = self.reported.decimals or _decimals(stated)
         if decimals > 1 and stated in (round(mean, decimals), round(100 * mean, decimals)):
             return f"{text}, which is rounded"
-        unscored, failed = entry.n_total - entry.n_scored, self.failed
+        unscored, failed = entry.coverage.missing, self.failed
         for count in dict.fromkeys((failed, unscored)):
-            if count and _is_close(stated, mean * entry.n_scored / (entry.n_scored + count)):
+            if count and _is_close(stated, mean * entry.coverage.scored / (entry.coverage.scored + count)):
                 return f"{text}, which counts {count:,} samples without a score as 0"
-        if self.reported.samples not in (None, entry.n_total, entry.n_scored + failed):
+        if self.reported.samples not in (None, entry.coverage.total, entry.coverage.scored + failed):
             return f"{text} for {self.reported.samples:,} samples; the log has {entry.n_total:,}"
         if failed:
             left_out = "1 failed sample is" if failed == 1 else f"{failed:,} failed samples are"
@@ -112,16 +114,17 @@ def _decimals(value: float) -> int:
 
 @dataclass(frozen=True)
 class Logs:
-    """The logs of an input: a description, and the settings of a run that looks up their scores."""
+    """The log of an input: its file, a description, and the settings of a run that looks up its scores."""
 
+    path: Path
     info: ImportInfo
     settings: dict[str, Any]
-    logs: tuple[LogInfo, ...]
+    log: LogInfo
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The run, what the logs say about themselves, and the harness' own means beside those of the run."""
+    """The run, what its log says about itself, and the harness' own means beside those of the run."""
 
     run: Run
     logs: tuple[LogInfo, ...]
@@ -129,25 +132,36 @@ class Imported:
 
 
 def read_logs(path: Path, format: str | None = None) -> Logs:
-    """What a log, or the logs in a folder, say about themselves.
+    """What a log, or the only log in a folder, says about itself.
 
     `format` is the name of the log's format, if it is not recognised by its content.
     """
-    files = file_set(path, format).files
-    if files[0].log is None:
+    files = log_files(path, format)
+    if not files:
+        file_set(path, format)  # which says what is wrong with the files, if they are not data
         _refuse_results(path)
         raise ConfigError(
             f"{path} is not recognised as a log. Known formats: {', '.join(LOG_FORMATS)} (see `mmeval ls formats`). "
-            f"If it is one of them, name it with --format. Data of your own: mmeval score {path} --metrics …"
+            f"If it is one of them, name it with --as. Data of your own: mmeval score {path} --metrics …"
         )
-    logs = [(file, log_format(files[0].log).info(file.path)) for file in files]
-    scores = _scores([log for _, log in logs])
-    if not scores:
-        _refuse_damaged(files)
-        notes = "".join(f"\n{note}" for _, log in logs for note in log.notes)
-        raise ConfigError(f"{path} has no scores of samples. {_to_score(path, files[0])}{notes}")
-    settings = recorded_settings(scores) | ({"by": [LOG]} if len(logs) > 1 else {})
-    return Logs(_import_info(logs), settings, tuple(log for _, log in logs))
+    if len(files) > 1:
+        names = [file.path.name for file in files[:_SHOWN]]
+        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        raise ConfigError(
+            f"{path} has {len(files)} logs: {', '.join(names)}{more}. `mmeval import` and `import_logs` make a run of "
+            "each; `import_log` reads one"
+        )
+    return read_log(files[0], path)
+
+
+def read_log(file: DataFile, name: Path | None = None) -> Logs:
+    """What one log says about itself; `name` is its folder, if it is the only one in it."""
+    log = log_format(str(file.log)).info(file.path)
+    if not log.scores:
+        _refuse_damaged(file)
+        notes = "".join(f"\n{note}" for note in log.notes)
+        raise ConfigError(f"{file.path} has no scores of samples. {_to_score(file.path, file)}{notes}")
+    return Logs(name or file.path, _import_info(file, log), recorded_settings(list(log.scores)), log)
 
 
 class _HarnessResults(msgspec.Struct):
@@ -168,12 +182,11 @@ def _refuse_results(path: Path) -> None:
     )
 
 
-def _refuse_damaged(files: Sequence[DataFile]) -> None:
-    """Refuse logs that cannot be read, if this is why no score was found."""
+def _refuse_damaged(file: DataFile) -> None:
+    """Refuse a log that cannot be read, if this is why no score was found."""
     problems = Problems()
-    for file in files:
-        for _ in log_format(str(file.log)).records(file.path, problems):
-            pass
+    for _ in log_format(str(file.log)).records(file.path, problems):
+        pass
     problems.raise_if_any()
 
 
@@ -198,7 +211,7 @@ def import_log(
     workers: int | None = None,
     **settings: Any,
 ) -> Imported:
-    """A run with the samples and scores of a log: a file, or a folder with one or several of one harness.
+    """A run with the samples and scores of a log: a file, or a folder with one. `import_logs` reads several.
 
     `format` is the name of the log's format, if it is not recognised by its content. The other arguments are those
     of `evaluate`.
@@ -206,29 +219,22 @@ def import_log(
     chosen = Engine.of(engine, workers)
     with limits.using(settings.get("max_expansion"), settings.get("max_record_mb")):
         logs = read_logs(Path(path), format)
-    plan, source = planned(overlaid(None, **{**logs.settings, **settings, "format": format}), path, None)
-    location, scratch = place(output, chosen)
-    with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        folder = start(
-            plan,
-            source,
-            location,
-            executor,
-            report,
-            is_durable=scratch is None,
-            overwrite=overwrite,
-            imported=logs.info,
-        )
-    run = Run(folder.reopened(), scratch)
-    return Imported(run, logs.logs, tuple(own_means(run)))
+    return imported(logs, output, chosen, {**settings, "format": format}, overwrite=overwrite, progress=progress)
 
 
-def _scores(logs: list[LogInfo]) -> list[RecordedScore]:
-    """The scores of all logs; of those with the same column, the first."""
-    columns: dict[str, RecordedScore] = {}
-    for score in (score for log in logs for score in log.scores):
-        columns.setdefault(score.column, score)
-    return list(columns.values())
+def imported(
+    logs: Logs,
+    output: Location | None,
+    engine: Engine,
+    settings: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    progress: Progress | bool | None = None,
+) -> Imported:
+    """The run of a log that was read."""
+    plan, source = planned(overlaid(None, **{**logs.settings, **settings}), logs.path, None)
+    run = Run(*start(plan, source, output, engine, progress, overwrite=overwrite, imported=logs.info))
+    return Imported(run, (logs.log,), tuple(own_means(run)))
 
 
 def recorded_settings(scores: list[RecordedScore]) -> dict[str, Any]:
@@ -249,39 +255,27 @@ def recorded_settings(scores: list[RecordedScore]) -> dict[str, Any]:
     }
 
 
-def _import_info(logs: list[tuple[DataFile, LogInfo]]) -> ImportInfo:
-    infos = [log for _, log in logs]
+def _import_info(file: DataFile, log: LogInfo) -> ImportInfo:
     return ImportInfo(
-        harness=infos[0].harness,
-        version=_listed(log.version for log in infos),
-        model=_listed(log.model for log in infos),
-        task=_listed(log.task for log in infos),
-        files=[str(file.path) for file, _ in logs],
-        settings=infos[0].settings if all(log.settings == infos[0].settings for log in infos) else {},
+        harness=log.harness,
+        version=log.version,
+        model=log.model,
+        task=log.task,
+        files=[str(file.path)],
+        settings=log.settings,
         reported=[
             ReportedScore(
                 metric=score.column,
                 value=score.own_mean,
-                log=file.prefix.removesuffix("/") or None,
                 samples=score.own_count,
                 aggregation=score.aggregation,
                 decimals=score.decimals,
             )
-            for file, log in logs
             for score in log.scores
             if score.own_mean is not None
         ],
-        notes=list(dict.fromkeys(_note(file, note) for file, log in logs for note in log.notes)),
+        notes=list(dict.fromkeys(log.notes)),
     )
-
-
-def _listed(values: Any) -> str | None:
-    """The different values, in order."""
-    return ", ".join(dict.fromkeys(value for value in values if value)) or None
-
-
-def _note(file: DataFile, note: str) -> str:
-    return f"{file.prefix.removesuffix('/')}: {note}" if file.prefix else note
 
 
 def own_means(run: Run) -> list[OwnMean]:

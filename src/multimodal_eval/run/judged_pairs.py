@@ -13,7 +13,7 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import PREFIX, JudgeConfig
 from multimodal_eval.core.progress import Progress
-from multimodal_eval.data.runs.grants import granted
+from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.comparisons import (
@@ -26,13 +26,10 @@ from multimodal_eval.run.comparisons import (
     system_of_file,
     system_of_run,
 )
-from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generated import GeneratedRun
 from multimodal_eval.run.judging.files import read_judge, with_judges
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, changed, with_settings
-from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan
-from multimodal_eval.run.progress import shown
 from multimodal_eval.run.start import start
 
 __all__ = [
@@ -43,7 +40,6 @@ __all__ = [
     "comparing_plan",
     "judge_named",
     "judged_pairs",
-    "started",
 ]
 
 
@@ -85,7 +81,7 @@ def compare_by_judge(
     pairs = judged_pairs(
         as_answered(run), second, config, baseline=baseline, allow_partial=allow_partial, media_roots=media_roots
     )
-    return started(pairs, output, progress, overwrite=overwrite)
+    return Run(*start(pairs.plan, pairs.source, output, progress=progress, overwrite=overwrite))
 
 
 def comparing_judge(
@@ -94,19 +90,6 @@ def comparing_judge(
     """The judge of a comparison with other settings, and with other models if `judge` names some."""
     config = changed(judge_named(metric) if isinstance(metric, str) else metric, settings)
     return with_settings(config, JudgeSettings.of(judge))
-
-
-def started(
-    pairs: JudgedPairs, output: Location | None, progress: Progress | bool | None, *, overwrite: bool = False
-) -> Run:
-    """Ask the judge, and return the run of the comparisons."""
-    engine = Engine()
-    path, scratch = place(output, engine)
-    with removed_on_failure(scratch), engine.executor(pairs.plan) as executor, shown(progress) as report:
-        folder = start(
-            pairs.plan, pairs.source, path, executor, report, is_durable=scratch is None, overwrite=overwrite
-        )
-    return Run(folder.reopened(), scratch)
 
 
 def judged_pairs(
@@ -138,7 +121,7 @@ def judged_pairs(
 
 def comparing_plan(run: Answered, judge: JudgeConfig, media_roots: Sequence[str | Path] = ()) -> Plan:
     """The plan of a run of comparisons. Media are read from where `run` reads them."""
-    media = granted(run.folder, run.info, media_roots)
+    media = Consent(run.folder, run.info, media_roots=media_roots).config
     config = RunConfig(
         metrics=[judge.name],
         judges={judge.name: msgspec.structs.replace(judge, baseline="baseline")},

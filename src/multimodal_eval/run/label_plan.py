@@ -141,7 +141,7 @@ def plan_labels(
 def _one_metric(run: Run, labels: Labels | None, metric: str | None) -> list[str]:
     names = calibrated_metrics(run, labels or Labels(""), None if metric is None else [metric])
     if len(names) > 1:
-        raise ConfigError(f"the run has several judges. Name the metric: --metric {'|'.join(names)}")
+        raise ConfigError(f"the run has several judges. Name the metric: --metrics {'|'.join(names)}")
     return names
 
 
@@ -198,8 +198,7 @@ def _number_of_labels(
     assert width is not None
     if budget is None:
         raise ConfigError(
-            "how many labels --width needs follows from labels so far: at least 20, not all equal, in --human. "
-            "Draw the first ones with --labels 100"
+            "--width needs at least 20 labels that are not all equal (--human). Draw the first ones with --labels 100"
         )
     needed = budget.labels_for(width)
     if needed is None:
@@ -219,19 +218,19 @@ def _drawn(
     """The drawn rows, and what to know about them."""
     labelled, notes = ~np.isnan(judged.human), []
     if float(errors.max() - errors.min()) <= ROUNDING * float(errors.max()):
-        notes.append("drawn uniformly: nothing tells on which samples the judge errs")
+        notes.append("drawn uniformly: nothing indicates on which samples the judge errs")
     chance = np.zeros(len(errors))
     chance[~labelled] = selection_probabilities(errors[~labelled], count)
     chosen = drawn(chance, seed=seed, clusters=judged.clusters)
     before = _probability_before(judged)
     if before is None:
         combined = np.where(labelled, 1.0, chance)
-        notes.append("the labels so far were drawn in a way that is not known for all samples: they count once each")
+        notes.append("it is not known how all earlier labels were drawn: each counts once")
     else:
         again = np.where(labelled, selection_probabilities(errors, count), chance) if labelled.any() else chance
         combined = combined_probabilities(before, again)
         if labelled.any() and judged.probability is None:
-            notes.append("the labels so far are taken to be of samples that were chosen at random")
+            notes.append("the earlier labels are assumed to be of randomly chosen samples")
     probability = np.full(rows, np.nan)
     probability[judged.rows] = combined
     values = np.full(rows, np.nan)

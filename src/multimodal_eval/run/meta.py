@@ -198,8 +198,8 @@ def _run_table(run: Run, request: Request, metrics: Sequence[str]) -> JudgedSamp
         entry = run.entries[metric]
         lower = entry.direction == "lower"
         table.metrics[name] = -values if lower else values
-        if entry.signature is not None:
-            table.signatures[name] = entry.signature
+        if entry.signed is not None:
+            table.signatures[name] = entry.signed
         if lower:
             table.notes.append(f"lower values of {name} are better; their sign is reversed")
     table.notes += _absent(run, metrics)

@@ -8,10 +8,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.batch import rows_without
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import InputError, NothingScoredError, Problem
-from multimodal_eval.core.needs import rows_without
-from multimodal_eval.core.records import COMPOSITE, Entry, Results, RunInfo
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.logs.recognised import is_dataset
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
@@ -107,7 +108,7 @@ def _one_is_enough(config: RunConfig) -> bool:
     return task is not None and task.one_is_enough and not config.metrics
 
 
-def _is_empty(entry: Entry) -> bool:
+def _is_empty(entry: Figure) -> bool:
     return entry.n_scored == 0 and all(part.value is None for part in entry.parts.values())
 
 
@@ -123,9 +124,9 @@ def _message(names: Sequence[str], total: int, reason: str, count: int) -> str:
 def _hint_for(results: Results, names: Sequence[str], kinds: Kinds, info: RunInfo) -> str | None:
     """Advice about columns, if all samples lack an input."""
     entry = results.entries[names[0]]
-    if entry.unscored.get("missing_input") != entry.n_total:
+    if entry.coverage.unscored.get("missing_input") != entry.coverage.total:
         return None
-    need = entry.reasons[0].reason.removeprefix("no ").split(", ")[0].replace(" or ", "|")
+    need = entry.coverage.reasons[0].reason.removeprefix("no ").split(", ")[0].replace(" or ", "|")
     return _hint(need, kinds, in_memory=info.source is None, dataset=_dataset(info))
 
 
@@ -219,9 +220,9 @@ def _columns_of(sample: Sample) -> Mapping[str, object]:
 _ADVICE = {
     "refused": "Change the prompt (--prompt, --system), or choose another model.",
     "filtered": "Change the settings of the endpoint's content filter, or choose another endpoint.",
-    "truncated": "Raise --max-tokens, or score what is there: --accept-truncated.",
+    "truncated": "Raise --max-tokens, or score what is there: `generation: {accept_truncated: true}`.",
     "empty": "If the model reasons first, raise --max-tokens. A Python function must return text.",
-    "tool_call": "Choose a model without tools of its own, or switch them off with --extra.",
+    "tool_call": "Choose a model without tools of its own, or switch them off with `extra`.",
     "malformed": "Is it the right provider for this address? Check --model and --base-url.",
     "rejected": "Look at a request: --show-request ID.",
     "unreadable": "Check the paths of the media; relative ones start at --image-root.",
@@ -241,7 +242,7 @@ def failed_answers(folder: RunFolder, info: RunInfo) -> list[str] | None:
 
 def _lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
     from multimodal_eval.analysis.generation import generation_summary
-    from multimodal_eval.run.generation.parts_left import resuming
+    from multimodal_eval.run.ask.replies import resuming
 
     summary = generation_summary(folder, info)
     assert summary is not None

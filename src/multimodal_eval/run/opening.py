@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, RunConfig
-from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RunFolderError
+from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.records import Source
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.system_files import DEVICE
+from multimodal_eval.data.readers.blocks import COMPRESSED
+from multimodal_eval.data.readers.formats import SUFFIXES
 from multimodal_eval.data.readers.frames import Table
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.records import parse_map
-from multimodal_eval.data.runs.storage import Location, located
 from multimodal_eval.evaluation.tasks_config import get_task
-from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, needed_resources
 
 __all__ = [
     "Data",
-    "default_folder",
+    "file_name",
+    "new_folder",
     "open_input",
     "opened_again",
-    "place",
     "planned",
-    "removed_on_failure",
-    "timed_folder",
+    "run_name",
 ]
+
+_ODD = re.compile(r"[^\w.-]+")  # in the name of a folder
+_LONGEST = 80
+_SUFFIXES = {*SUFFIXES, *COMPRESSED, ".zip"}
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 
@@ -55,6 +56,7 @@ def planned(
     Image paths are relative to the folder of the data file (for a pattern: the folder before its first * or ?), unless
     the configuration sets another.
     """
+    config = with_ids(config)
     source = open_input(data, predictions, config)
     if config.image_root is not None and not Path(config.image_root).is_dir():
         raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
@@ -90,13 +92,40 @@ def _usual_metrics(source: FileInput, *, has_model: bool) -> list[str] | None:
     return list(get_task("vqa").extras) if source.is_vqa else None
 
 
+def with_ids(config: RunConfig) -> RunConfig:
+    """The configuration with the ids instead of their file, so that a continued run does not read it again."""
+    if config.ids is None:
+        return config
+    if config.limit is not None:
+        raise ConfigError("`ids` and `limit` both choose samples. Give one of them")
+    ids = _ids_in(Path(config.ids)) if isinstance(config.ids, str) else config.ids
+    if not ids:
+        raise ConfigError("`ids`: there is no id. Give one per line, or a JSON list")
+    return msgspec.structs.replace(config, ids=list(dict.fromkeys(map(str, ids))))
+
+
+def _ids_in(path: Path) -> Sequence[str | int]:
+    """The ids in a file: one per line, or a JSON list."""
+    try:
+        text = path.read_text("utf-8-sig")
+        if text.lstrip()[:1] in ("[", "{"):
+            return msgspec.json.decode(text, type=list[str | int])
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise ConfigError(f"`ids`: {path} must have one id per line, or a JSON list of ids: {error}") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
 def open_input(data: Data, predictions: str | Path | None, config: RunConfig) -> Input:
     """Open the input of a call."""
     if isinstance(data, str | Path):
         second = Path(predictions) if predictions is not None else None
         questions = None if config.questions is None else Path(config.questions)
         columns, annotators = parse_map(config.map), tuple(config.annotators)
-        return FileInput(Path(data), second, columns, config.allow_partial, annotators, questions, config.format)
+        ids = None if config.ids is None else frozenset(map(str, config.ids))
+        partial, log = config.allow_partial, config.format
+        return FileInput(Path(data), second, columns, partial, annotators, questions, log, ids, config.only_answered)
+    if config.ids is not None or config.only_answered:
+        raise ConfigError("`ids` and `only_answered` choose samples of a file; choose those in memory before the call")
     if config.questions is not None:
         raise ConfigError("`questions` needs VQA annotations in a file; samples in memory have the field `question`")
     if predictions is not None:
@@ -109,37 +138,28 @@ def opened_again(source: Source | None, plan: Plan) -> Input | None:
     return None if source is None else open_input(source.data, source.predictions, plan.config)
 
 
-def place(output: Location | None, engine: Engine) -> tuple[Location, Path | None]:
-    """The run folder, and the temporary folder that contains it if no output was given."""
-    if output is not None:
-        return located(output), None
-    if engine.address is not None:
-        raise ConfigError("a run on a cluster needs an `output` folder that all its machines can access")
-    scratch = Path(tempfile.mkdtemp(prefix="mmeval-"))
-    return scratch / "run", scratch
+def run_name(plan: Plan, source: Input | None = None) -> str:
+    """What a run is called: its model, else the file of its answers, else its task."""
+    if plan.config.generation is not None:
+        provider, _, model = plan.config.generation.model.partition(":")
+        return file_name(model) if model else provider
+    files = source.prediction_files or source.data_files if isinstance(source, FileInput) else None
+    return plan.label if files is None else file_name(files.name)
 
 
-@contextmanager
-def removed_on_failure(scratch: Path | None) -> Iterator[None]:
-    """Remove a temporary folder if its run fails."""
-    try:
-        yield
-    except OpenSamplesError:  # the scored parts are kept, and the run can be resumed
-        raise
-    except BaseException:
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
-        raise
+def file_name(path: str | Path) -> str:
+    """A name after a file, a folder or a pattern, without the suffixes: `answers` for answers.jsonl.gz."""
+    path = Path(path)
+    name = path.name or path.resolve().name
+    while (suffix := Path(name).suffix.lower()) in _SUFFIXES:
+        name = name[: -len(suffix)]
+    return name
 
 
-def default_folder(plan: Plan, parent: Path = Path("runs")) -> Path:
-    """runs/<time>-<task>, followed by a number if that exists."""
-    return timed_folder(plan.label, parent)
-
-
-def timed_folder(label: str, parent: Path = Path("runs")) -> Path:
-    """runs/<time>-<label>, followed by a number if that exists."""
-    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{label}"
+def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+    """runs/NAME, followed by a number if that exists."""
+    stem = _ODD.sub("-", name)[:_LONGEST].strip("-.") or "run"
+    stem = f"run-{stem}" if DEVICE.fullmatch(stem) else stem
     for number in range(1, 1000):
         path = parent / (stem if number == 1 else f"{stem}-{number}")
         if not path.exists():

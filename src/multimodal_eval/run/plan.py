@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from multimodal_eval.analysis.failure_conventions import check_countable
 from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
@@ -97,6 +98,7 @@ class Plan:
                 headline=self.task.headline,
                 on_missing=self.task.on_missing,
                 maximum=self.task.maximum,
+                parts=self.task.parts or None,
             )
         return msgspec.structs.replace(self.config, metrics=names, tasks=tasks)
 
@@ -150,7 +152,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     compiled_patterns(config.patterns)  # refuses a bad one
     task = make_task(config)
     if task is None and not config.metrics:
-        raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider)")
+        raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider_d)")
     config = msgspec.structs.replace(_without_presets(config), error_patterns=with_versions(config.error_patterns))
     config = _with_task_options(config, task)
     names = metric_names(config)
@@ -166,6 +168,8 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     _refuse_names_in_other_case(names)
     if config.strata is not None:
         check_strata(config.strata, metrics)
+    if config.count_failures is not None:
+        check_countable(config, metrics)
     if config.human:
         from multimodal_eval.analysis.human_labels import check_human
 
@@ -297,6 +301,15 @@ def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
     return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
 
+def takes_blank_references(config: RunConfig) -> bool:
+    """Whether a reference may be blank: the transcript of silence, in which every word is an insertion."""
+    names = metric_names(config)
+    known = [config.variants.get(name, name) for name in names]
+    if not known or not all(map(metrics_registry.is_available, known)):
+        return False
+    return all(getattr(resolve(name), "takes_blank_references", False) for name in known)
+
+
 def metric_names(config: RunConfig) -> list[str]:
     """The metrics and presets in a configuration."""
     task = make_task(config)
@@ -330,11 +343,11 @@ def _can_run(name: str, preset: str, config: RunConfig) -> bool:
 
 def _left_out_of_presets(config: RunConfig, names: list[str]) -> list[str]:
     """Notes that depend only on the configuration, so that a resumed run has the same."""
+    absent = {preset: [name for name in PRESETS[preset] if name not in names] for preset in config.presets}
     return [
-        f"{preset} without {name}, which could not run here; `mmeval ls metrics` shows why"
-        for preset in config.presets
-        for name in PRESETS[preset]
-        if name not in names
+        f"{preset} without {', '.join(missing)}, which could not run here; `mmeval ls metrics` shows why"
+        for preset, missing in absent.items()
+        if missing
     ]
 
 
@@ -378,11 +391,19 @@ def _composite(task: Task | None, names: list[str]) -> tuple[bool, list[str]]:
 
 
 def _refuse_unfit_parts(task: Task, parts: list[str]) -> None:
-    """Refuse parts for which lower is better, or that are not in [0, 1] even after division by a maximum."""
+    """Refuse parts for which lower is better, or that are not in [0, 1], unless the task says how they enter."""
     for part in parts if task.weights else ():
         metric = resolve(part)
-        if metric.direction == "lower":
-            raise ConfigError(f"{part} cannot be part of a composite, because lower values of it are better")
+        is_inverted = part in task.parts and task.parts[part].invert
+        if is_inverted != (metric.direction == "lower"):
+            if is_inverted:
+                raise ConfigError(f"{part} must not be inverted, because higher values of it are better")
+            raise ConfigError(
+                f"lower values of {part} are better. To make it part of a composite, state its range and invert it: "
+                f"`parts: {{{part}: {{invert: true, range: [0, 1]}}}}` in the task"
+            )
+        if part in task.parts:
+            continue
         if metric.bounds[0] not in (None, 0):
             raise ConfigError(f"{part} starts at {metric.bounds[0]:g}, but a composite adds values from 0 to 1")
         if metric.bounds[1] not in (None, 1) and part not in task.maximum:

@@ -26,8 +26,8 @@ from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import Panel
 from multimodal_eval.media.policy import policy_of
-from multimodal_eval.run.generation.parts_left import run_async
-from multimodal_eval.run.generation.step import Generation
+from multimodal_eval.run.ask.ask import run_async
+from multimodal_eval.run.generation.model import Generation
 from multimodal_eval.run.plan import Plan
 
 __all__ = [

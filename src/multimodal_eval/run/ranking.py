@@ -19,8 +19,9 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.comparisons import Answered, ComparisonInput, MadeSamples, comparison_samples
 from multimodal_eval.run.generated import GeneratedRun
-from multimodal_eval.run.judged_pairs import JudgedPairs, as_answered, comparing_judge, comparing_plan, started
+from multimodal_eval.run.judged_pairs import JudgedPairs, as_answered, comparing_judge, comparing_plan
 from multimodal_eval.run.judging.settings import Judge
+from multimodal_eval.run.start import start
 
 __all__ = ["PairChoice", "rank_by_judge", "ranking"]
 
@@ -87,7 +88,7 @@ def rank_by_judge(
         media_roots=media_roots,
         seed=seed,
     )
-    return started(compared, output, progress, overwrite=overwrite)
+    return Run(*start(compared.plan, compared.source, output, progress=progress, overwrite=overwrite))
 
 
 def ranking(

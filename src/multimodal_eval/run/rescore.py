@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from multimodal_eval.analysis.slices import ColumnsSeen
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnavailableError
+from multimodal_eval.core.metric import opens_media
 from multimodal_eval.core.progress import Progress
-from multimodal_eval.core.records import RunInfo
+from multimodal_eval.core.records import JsonObject, RunInfo
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.data.labels.human import STORED, HumanLabel, store_labels, stored_labels
-from multimodal_eval.data.runs.grants import foreign_judges, granted, refuse_requests, signed
+from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, load_config, merged_judges, overlaid
-from multimodal_eval.run.consent import (
-    kept_settings,
-    missing_plugins_explained,
-    opens_media,
-    refuse_media,
-    refuse_other_definitions,
-    trusted_plugins,
-)
-from multimodal_eval.run.engine.base import Engine, EngineName, Executor
+from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.judging.files import with_judges
 from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
-from multimodal_eval.run.opening import place, removed_on_failure
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
-from multimodal_eval.run.progress import shown
-from multimodal_eval.run.runner import RunContext
 from multimodal_eval.run.signatures import States, stored_signature
-from multimodal_eval.run.start import describe, execute_again, execute_new
+from multimodal_eval.run.start import describe, start
+from multimodal_eval.run.step import RunContext
 
-__all__ = ["carry_over", "continue_carrying", "refuse_columns", "rescore", "rescoring_plan"]
+__all__ = ["Earlier", "refuse_columns", "rescore", "rescoring_plan"]
 
 
 class Stored(Protocol):
@@ -50,7 +43,8 @@ class Stored(Protocol):
 
 
 _INPUT_SETTINGS = (
-    *("limit", "map", "annotators", "questions", "allow_partial", "max_expansion", "max_record_mb", "format"),
+    *("limit", "ids", "only_answered", "map", "annotators", "questions", "allow_partial", "max_expansion"),
+    *("max_record_mb", "format"),
 )
 
 
@@ -75,13 +69,9 @@ def rescore(
     that is already at `output`. Judges are asked only if their questions or their models change; `judge` names other
     models, as in `evaluate`.
     """
-    chosen = Engine.of(engine, workers)
     old = run if isinstance(run, Run) else Run(run)
     plan = rescoring_plan(old, config, plugins, media_roots, JudgeSettings.of(judge))
-    path, scratch = place(output, chosen)
-    with removed_on_failure(scratch), chosen.executor(plan) as executor, shown(progress) as report:
-        folder = carry_over(old, plan, path, executor, report, is_durable=scratch is None, overwrite=overwrite)
-    return Run(folder.reopened(), scratch)
+    return Run(*start(plan, Earlier(old, plan), output, Engine.of(engine, workers), progress, overwrite=overwrite))
 
 
 def rescoring_plan(
@@ -92,13 +82,14 @@ def rescoring_plan(
     judging: JudgeSettings | None = None,
 ) -> Plan:
     """The plan with the new settings on top of the old run's; a new task brings its own metrics."""
+    consent = Consent(old.folder, old.info, plugins, media_roots)
     _remember_judges(old.info)
     changes = msgspec.to_builtins(with_judges(load_config(config)))
     for setting in _INPUT_SETTINGS:
         if setting in changes:
             raise ConfigError(f"{setting!r} is a setting for reading an input, but rescoring uses the samples of RUN")
-    changes["plugins"] = [*changes.get("plugins", []), *trusted_plugins(plugins, old.info.config)]
-    inherited = msgspec.to_builtins(granted(old.folder, old.info, media_roots))
+    changes["plugins"] = [*changes.get("plugins", []), *consent.plugins]
+    inherited = msgspec.to_builtins(consent.config)
     if changes.get("task", old.info.task) != old.info.task or "tasks" in changes:
         inherited.pop("metrics", None)
     if "metrics" in changes or "metrics" not in inherited:
@@ -117,13 +108,22 @@ def rescoring_plan(
     human |= changes.get("human", {})
     settings = overlaid({**inherited, **changes, "options": {**options_kept, **changed}, "human": human})
     settings = with_judge(settings, judging)
-    refuse_requests(old.folder, old.info, kept_settings(settings, changes, changed), media_roots)
-    with missing_plugins_explained(old.folder, old.info):
+    consent.refuse(_kept_settings(settings, changes, changed), asks_model=not old.info.has_answers)
+    with consent.missing_plugins_explained():
         plan = make_plan(settings, stored=old.info.signatures)
-    refuse_other_definitions(old.folder, old.info, plan)
+    consent.refuse_other_definitions(plan.metrics)
     names_all = judging is not None and bool(judging.models)
     chosen = settings.judges if names_all else [name for name, each in judges_changed.items() if each.get("models")]
     return dataclasses.replace(plan, chosen=frozenset(chosen))
+
+
+def _kept_settings(settings: RunConfig, changes: JsonObject, options: JsonObject) -> RunConfig:
+    """The settings that come from the old run: without `changes` of the user and without the changed `options`."""
+    kept = {
+        metric: {name: value for name, value in values.items() if name not in options.get(metric, {})}
+        for metric, values in settings.options.items()
+    }
+    return msgspec.structs.replace(settings, options=kept, labels=None if "labels" in changes else settings.labels)
 
 
 def _remember_judges(info: RunInfo) -> None:
@@ -138,84 +138,102 @@ def _remember_judges(info: RunInfo) -> None:
             remember_labels(info.config.judges[name], models)
 
 
-def carry_over(
-    old: Run,
-    plan: Plan,
-    location: Location,
-    executor: Executor,
-    progress: Progress,
-    *,
-    is_durable: bool = True,
-    overwrite: bool | None = None,
-    labels: list[HumanLabel] | None = None,
-) -> RunFolder:
-    """Create a new folder with the old samples, reuse unchanged scores and compute the rest.
+@dataclasses.dataclass(frozen=True)
+class Earlier:
+    """A run whose samples and answers a new one takes, with the scores that stay the same, instead of an input."""
 
-    `labels` are human labels of a file, which the new folder records; by default, those that the old folder has.
-    """
-    info = msgspec.structs.replace(
-        describe(plan, old.info.source),
-        input=old.info.input,
-        counts=old.info.counts,
-        input_notes=old.info.input_notes,
-        parts=old.info.parts,
-        generation=old.info.generation,
-        imported=old.info.imported,
-        judging={name: old.info.judging[name] for name in _same_questions(old, plan)},
-        rescored_from=old.folder.address,
-    )
-    if overwrite and RunFolder(location).address == old.folder.address:
-        raise RunFolderError(
-            f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
+    run: Run
+    plan: Plan  # of the new run
+    labels: list[HumanLabel] | None = None  # human labels of a file; by default, those that the run has
+
+    def describe(self, location: Location, *, overwrite: bool | None) -> RunInfo:
+        """The initial content of the new run.json. Whatever can be refused is refused before any file is taken."""
+        old = self.run
+        if overwrite and RunFolder(location).address == old.folder.address:
+            raise RunFolderError(
+                f"{old.folder.label} cannot be replaced by a run that uses its scores. Name another folder"
+            )
+        self.refuse()
+        return describe(
+            self.plan,
+            old.info.source,
+            input=old.info.input,
+            counts=old.info.counts,
+            input_notes=old.info.input_notes,
+            parts=old.info.parts,
+            generation=old.info.generation,
+            imported=old.info.imported,
+            judging={name: old.info.judging[name] for name in self.same_questions},
+            rescored_from=old.folder.address,
         )
-    reusable = frozenset(_reusable(old, plan))
-    _refuse_first(old, plan, reusable)
-    info = signed(info, is_kept=is_durable)
-    with RunFolder.created(location, info, is_durable=is_durable, overwrite=overwrite) as folder:
-        if STORED in plan.config.human.values():
-            store_labels(folder, stored_labels(old.folder) if labels is None else labels)
-        execute_new(_context(old, plan, folder, reusable, executor, progress))
-    return folder
 
+    def begin(self, run: RunContext) -> None:
+        """Lend the samples to a new run, with the human labels."""
+        if STORED in run.plan.config.human.values():
+            store_labels(run.folder, stored_labels(self.run.folder) if self.labels is None else self.labels)
+        self.lend(run)
 
-def continue_carrying(
-    old: Run, plan: Plan, folder: RunFolder, executor: Executor, progress: Progress, *, accept_open: bool = False
-) -> None:
-    """Make what a run lacks that reuses scores of another."""
-    reusable = frozenset(_reusable(old, plan))
-    run = _context(old, plan, folder, reusable, executor, progress)
-    run.accept_open = accept_open
-    if run.info.signatures:  # all else was allowed when scoring began
-        _refuse_unavailable(plan, reusable)
-    else:
-        _refuse_first(old, plan, reusable)
-    execute_again(run)
+    def lend(self, run: RunContext) -> None:
+        """Let a run take what stays the same."""
+        run.earlier, run.reusable, run.taken = self.run.folder, self.reusable, self._taken
+        here = Consent(run.folder, run.info).foreign_judges(run.plan.config)
+        run.refused = (self._consent.foreign_judges(run.plan.config) | here) - run.plan.chosen
 
+    def refuse(self, *, is_scored: bool = False) -> None:
+        """Refuse what can be refused before any file is taken; all else was allowed if the run is being scored."""
+        fresh = [metric for metric in self.plan.metrics if metric.name not in self.reusable]
+        for metric in fresh:
+            reason = metric.unavailable()
+            if reason is not None:
+                raise UnavailableError(f"{metric.name}: {reason}")
+        if is_scored:
+            return
+        if policy_of(self.plan.config) == policy_of(self._consent.config):  # the user has named no folder
+            self._consent.refuse(metrics=fresh)
+        refuse_columns(self.run, self.plan)
 
-def _context(
-    old: Run, plan: Plan, folder: RunFolder, reusable: frozenset[str], executor: Executor, progress: Progress
-) -> RunContext:
-    run = RunContext(plan, folder, old.folder, reusable, engine=executor, progress=progress)
-    run.reused_verdicts = _same_questions(old, plan)
-    refused = foreign_judges(old.folder, old.info, plan.config) | foreign_judges(folder, run.info, plan.config)
-    run.refused = refused - plan.chosen
-    return run
+    @cached_property
+    def _consent(self) -> Consent:
+        return Consent(self.run.folder, self.run.info)
 
+    @property
+    def _taken(self) -> tuple[str, ...]:
+        """Samples with their answers, verdicts on the same questions, and what is known about the same media."""
+        kinds = [f"{kind}/{name}.part-" for name in self.same_questions for kind in ("verdicts", "exchanges")]
+        return ("samples/", "answers/", "exchanges/part-", *kinds, *(["media/"] if self._has_same_media else []))
 
-def _refuse_first(old: Run, plan: Plan, reusable: Collection[str]) -> None:
-    """Refuse what can be refused before any file is taken."""
-    _refuse_unavailable(plan, reusable)
-    if policy_of(plan.config) == policy_of(granted(old.folder, old.info)):  # the user has named no folder
-        refuse_media(old.folder, old.info, [each for each in plan.metrics if each.name not in reusable])
-    refuse_columns(old, plan)
+    @cached_property
+    def _has_same_media(self) -> bool:
+        """Whether media are read from where the run has read them, and not from folders that the user names now."""
+        policy, roots = policy_of(self.plan.config), self.plan.config.media_roots
+        allowed = Consent(self.run.folder, self.run.info, media_roots=roots).config
+        return policy in (policy_of(self.run.info.config), policy_of(allowed))
 
+    @cached_property
+    def same_questions(self) -> list[str]:
+        """The metrics whose questions the judges have answered, about the same samples."""
+        plan, info = self.plan, self.run.info
+        if not plan.judges or plan.config.patterns != info.config.patterns:  # patterns tell which answers are failures
+            return []
+        return [
+            metric.name
+            for metric in plan.judges
+            if metric.name in info.judging and info.judging[metric.name].settings == metric.asking
+        ]
 
-def _refuse_unavailable(plan: Plan, reusable: Collection[str]) -> None:
-    """Refuse unavailable metrics, except those whose scores are reused."""
-    for metric in plan.metrics:
-        reason = None if metric.name in reusable else metric.unavailable()
-        if reason is not None:
-            raise UnavailableError(f"{metric.name}: {reason}")
+    @cached_property
+    def reusable(self) -> frozenset[str]:
+        """The metrics whose scores would not change: the same settings, corpus and images."""
+        plan, info = self.plan, self.run.info
+        before = States(plan, self.run.folder)
+        averaging = {name: getattr(info.config, name) for name in ("strata", "count_failures")}
+        as_before = msgspec.structs.replace(plan.config, **averaging)  # which changes no score of samples
+        return frozenset(
+            metric.name
+            for metric in plan.metrics
+            if (self._has_same_media or not opens_media(metric))
+            and info.signatures.get(metric.name) == stored_signature(metric, before.of(metric), as_before)
+        )
 
 
 def refuse_columns(old: Stored, plan: Plan) -> None:
@@ -228,26 +246,3 @@ def refuse_columns(old: Stored, plan: Plan) -> None:
         known.update(*(sample.metadata for sample in samples))
         known.update(field for field in FIELDS if any(getattr(sample, field) is not None for sample in samples))
     columns.check_columns(known)
-
-
-def _same_questions(old: Run, plan: Plan) -> list[str]:
-    """The metrics whose questions the judges have answered in the old run, about the same samples."""
-    if not plan.judges or plan.config.patterns != old.info.config.patterns:  # patterns tell which answers are failures
-        return []
-    judging = old.info.judging
-    return [each.name for each in plan.judges if each.name in judging and judging[each.name].settings == each.asking]
-
-
-def _reusable(old: Run, plan: Plan) -> set[str]:
-    """The metrics whose scores would not change: the same settings, corpus and images."""
-    before = States(plan, old.folder)
-    stored, was = old.info.signatures, old.info.config
-    allowed = granted(old.folder, old.info, plan.config.media_roots)
-    same_media = policy_of(plan.config) in (policy_of(was), policy_of(allowed))
-    unweighted = msgspec.structs.replace(plan.config, strata=was.strata)  # strata do not change scores of samples
-    return {
-        metric.name
-        for metric in plan.metrics
-        if (same_media or not opens_media(metric))
-        and stored.get(metric.name) == stored_signature(metric, before.of(metric), unweighted)
-    }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
+from multimodal_eval.analysis.failure_conventions import failure_settings
 from multimodal_eval.analysis.slices import strata_settings
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.corpus import corpus_key, default_state, load_state
@@ -51,7 +53,13 @@ def signatures(plan: Plan, states: States) -> dict[str, StoredSignature]:
     """The signatures of all metrics and of the composite."""
     by_name = {metric.name: stored_signature(metric, states.of(metric), plan.config) for metric in plan.metrics}
     if plan.composite and plan.task is not None:
-        settings = {**strata_settings(plan.config.strata), **task_settings(plan.config)}
+        headline = next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
+        settings = {
+            **strata_settings(plan.config.strata),
+            **task_settings(plan.config),
+            **failure_settings(plan.config, headline, COMPOSITE),
+            **selection_settings(plan.config),
+        }
         signature = composite_signature(plan.task).extended(**settings)
         by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
     return by_name
@@ -62,7 +70,12 @@ def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSig
     signature = signature_of(metric, state)
     errors = label(config.error_patterns)  # which samples are scored depends on them
     signature = signature if errors is None else signature.extended(errors=errors)
-    signature = signature.extended(**strata_settings(config.strata), **task_settings(config))
+    signature = signature.extended(
+        **strata_settings(config.strata),
+        **task_settings(config),
+        **failure_settings(config, metric),
+        **selection_settings(config),
+    )
     options = signed_values(declared_options(metric), metric.options)
     return StoredSignature(str(signature), _as_stored(signature.to_dict()), _as_stored(options))
 
@@ -71,6 +84,15 @@ def task_settings(config: RunConfig) -> dict[str, str]:
     """What a task file adds to every signature: its name and version, and a checksum of the data."""
     origin = config.origin
     return {} if origin is None else {"task": f"{origin.name}@{origin.version}", "data": origin.data[:12]}
+
+
+def selection_settings(config: RunConfig) -> dict[str, object]:
+    """What chooses the samples of an input."""
+    chosen: dict[str, object] = {} if config.limit is None else {"limit": config.limit}
+    if config.ids is not None:
+        names = sorted(set(map(str, config.ids)))
+        chosen["ids"] = f"{len(names)}@{sha256(chr(10).join(names).encode()).hexdigest()[:8]}"
+    return {**chosen, "answered": "only"} if config.only_answered else chosen
 
 
 def _as_stored(values: Mapping[str, Any]) -> JsonObject:

@@ -9,26 +9,30 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.config import Parameters, RunConfig, StrataConfig, TaskConfig, TaskOrigin
+from multimodal_eval.benchmarks.data_files import contact, place_of
+from multimodal_eval.benchmarks.recipes import find_recipe, task_of
+from multimodal_eval.benchmarks.task_format import TaskData, TaskFile
+from multimodal_eval.core.config import RunConfig, TaskOrigin
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.inside import NamingFile
 from multimodal_eval.core.judge_config import PREFIX
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
+from multimodal_eval.data.datasets.declared_rows import Declaration, format_name, text_fields
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
 from multimodal_eval.data.runs.grants import named_files
 from multimodal_eval.generate.built_in_prompts import prompts
-from multimodal_eval.run.config import ConfigSource, in_words, is_task_file, load_config, merged_columns
+from multimodal_eval.run.config import ConfigSource, is_task_file, load_config, merged_columns
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
 from multimodal_eval.run.judging.files import is_file
 
-__all__ = ["OpenedTask", "TaskFile", "open_task", "with_task"]
+__all__ = ["OpenedTask", "TaskFile", "copy_of", "open_task", "opened_recipe", "with_task"]
 
 _REFUSED = {
     "plugins": "--plugin FILE",
@@ -37,79 +41,17 @@ _REFUSED = {
     "allow_image_urls": "--allow-image-urls",
     "media_roots": "--image-root DIR",
     "base_url": "--base-url URL",
-    "key_env": "--key-env NAME",
+    "key_env": "`generation: {key_env: NAME}` in --config",
 }
 
 
 _PATH = re.compile(r"[/\\.~]")  # what a path has, and the name of a rule or a model has not
 
 
-class TaskData(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """The data of a task."""
-
-    path: str  # a file, a folder or a pattern, relative to the task file
-    format: str | None = None  # None: by its content
-    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] | None = None
-    image_root: str | None = None
-    questions: str | None = None
-
-
-class TaskGeneration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
-    """How a model is asked, without the model."""
-
-    prompt: str | None = None
-    system: str | None = None
-    shots: str | None = None
-    shot_count: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    history: bool = False
-    parameters: Parameters = Parameters()
-    epochs: Annotated[int, msgspec.Meta(ge=1)] = 1
-    max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    detail: Literal["low", "high", "auto"] | None = None
-    frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    media_as: Literal["data", "url", "none"] = "data"
-    accept_truncated: bool = False
-
-
-class TaskFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
-    """The content of a task file."""
-
-    name: str
-    data: str | TaskData
-    version: str | int | float = "1"
-    description: str | None = None
-    columns: dict[str, str] = {}  # field -> column, as --map
-    prompt: str | None = None  # a name, a file, or the text of a template
-    rules: dict[str, str] = {}  # metric -> rule
-    generation: TaskGeneration = TaskGeneration()
-    task: str | None = None
-    metrics: list[str] | None = None
-    headline: str | None = None
-    tasks: dict[str, TaskConfig] = {}
-    options: dict[str, dict[str, Any]] = {}
-    variants: dict[str, str] = {}
-    labels: str | list[Any] | dict[str, Any] | None = None
-    unknown_labels: Literal["error", "wrong"] = "error"
-    annotators: list[str] = []
-    by: list[str] = []
-    strata: StrataConfig | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    seed: int = 0
-    error_patterns: list[str] | None = None
-    complete: list[str] = []
-
-
 # Settings of a task file that are settings of a run with the same name.
 _SAME = tuple(
     name for name in TaskFile.__struct_fields__ if name in RunConfig.__struct_fields__ and name != "generation"
 )
-_SECTIONS: Mapping[str, type[msgspec.Struct]] = {
-    "$.data": TaskData,
-    "$.generation.parameters": Parameters,
-    "$.generation": TaskGeneration,
-    "$.tasks": TaskConfig,
-    "$.strata": StrataConfig,
-}
 
 
 @dataclass(frozen=True)
@@ -121,6 +63,20 @@ class OpenedTask:
     settings: JsonObject
     generation: JsonObject
     notes: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()  # those that a crosswalk compares
+    prompts: Mapping[str, JsonObject] = field(default_factory=dict)  # name -> settings of asking a model
+
+    def asking(self, given: JsonObject) -> JsonObject:
+        """The settings of asking a model, with those that are given on top; a prompt of the task by its name."""
+        name = given.get("prompt")
+        if name is None:
+            return {**self.generation, **given}
+        if name in self.prompts:
+            base = dict(self.prompts[name])
+            base["parameters"] = {**base.get("parameters", {}), **given.get("parameters", {})}
+            return {**base, **{key: value for key, value in given.items() if key not in ("prompt", "parameters")}}
+        others = {key: value for key, value in self.generation.items() if key not in ("prompt", "template")}
+        return {**others, **given}
 
 
 def with_task(
@@ -130,7 +86,8 @@ def with_task(
     task: str | None = None,
     metrics: Sequence[str] | str | None = None,
     *,
-    task_data: Path | None = None,
+    task_data: str | Path | None = None,
+    allow_partial: bool = False,
 ) -> tuple[Any, ConfigSource, tuple[str, ...]]:
     """The data and the configuration of a call, and notes. Other data than a task file are returned as they are.
 
@@ -143,7 +100,12 @@ def with_task(
             raise ConfigError(f"other data are only for a task file, and {data} is not one. Name the data alone")
         return data, config, ()
     given = msgspec.to_builtins(load_config(config))
-    opened = open_task(Path(data), task_data=task_data, allow_outside=given.get("allow_outside", False))
+    opened = open_task(
+        data,
+        task_data=None if task_data is None else Path(task_data),
+        allow_outside=given.get("allow_outside", False),
+        allow_partial=allow_partial or given.get("allow_partial", False),
+    )
     chosen = metrics or given.get("metrics")
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else chosen
     task_settings = _for_metrics(opened.settings, names, has_task=bool(task or given.get("task")))
@@ -153,8 +115,13 @@ def with_task(
     settings["map"] = merged_columns(task_settings["map"], given.get("map", {}))
     asked = given.get("generation") or ({} if model is None else {"model": model})
     if asked:
-        settings["generation"] = {**opened.generation, **asked}
+        settings["generation"] = opened.asking(asked)
     return opened.data, settings, opened.notes
+
+
+def copy_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `with_task` among the settings of a call: `task_data` is taken out of them."""
+    return {"task_data": settings.pop("task_data", None), "allow_partial": bool(settings.get("allow_partial"))}
 
 
 def _for_metrics(settings: JsonObject, metrics: Sequence[str] | None, *, has_task: bool) -> JsonObject:
@@ -168,25 +135,29 @@ def _for_metrics(settings: JsonObject, metrics: Sequence[str] | None, *, has_tas
     return kept
 
 
-def open_task(path: Path, *, task_data: Path | None = None, allow_outside: bool = False) -> OpenedTask:
-    """Read a task file of ours, or a task of lm-eval or lmms-eval.
+def open_task(
+    data: str | Path, *, task_data: Path | None = None, allow_outside: bool = False, allow_partial: bool = False
+) -> OpenedTask:
+    """Read a task file of ours, a recipe by its name or its folder, or a task of lm-eval or lmms-eval.
 
     Its paths are relative to its folder and stay in it, unless the user allows others. `task_data` replaces its data.
+    With `allow_partial`, they may have fewer rows than the file says.
     """
+    path = find_recipe(data) or Path(data)
     naming = NamingFile(path, "the task file", allow_outside)
     if is_harness_task(content := read_tagged_yaml(path, "the task file")[0]):
         harness = harness_task(path, task_data=task_data, allow_outside=allow_outside)
         return _opened(naming, *_of_harness(harness), task_data=task_data)
     content = read_yaml(path, "the task file", unique_keys=True)
     _refuse_trust(content, path)
-    if not isinstance(content, dict) or not {"name", "data"} <= content.keys():
-        hint = f"If this is a configuration, give the data and --config {path}"
-        raise ConfigError(f"{path}: a task file needs the keys `name` and `data`. {hint}")
-    try:
-        task = msgspec.convert(content, TaskFile)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {in_words(str(error), content, TaskFile, _SECTIONS)}") from None
-    return _opened(naming, task, task_data=task_data)
+    return _opened(naming, task_of(content, path), task_data=task_data, allow_partial=allow_partial)
+
+
+def opened_recipe(data: str | Path, place: Path) -> OpenedTask:
+    """A recipe with other data, which may have any number of rows: its goldens, its sample."""
+    path = find_recipe(data) or Path(data)
+    task = task_of(read_yaml(path, "the recipe", unique_keys=True), path)
+    return _opened(NamingFile(path, "the recipe"), task, task_data=place, allow_partial=True)
 
 
 def _refuse_trust(content: Any, path: Path) -> None:
@@ -202,15 +173,31 @@ def _of_harness(task: HarnessTask) -> tuple[TaskFile, tuple[str, ...]]:
 
 
 def _opened(
-    naming: NamingFile, task: TaskFile, notes: tuple[str, ...] = (), *, task_data: Path | None = None
+    naming: NamingFile,
+    task: TaskFile,
+    notes: tuple[str, ...] = (),
+    *,
+    task_data: Path | None = None,
+    allow_partial: bool = False,
 ) -> OpenedTask:
     data = task.data if isinstance(task.data, TaskData) else TaskData(path=task.data)
-    place = task_data or naming.inside_with_content("data", data.path, "Name it with --data FILE")
+    place, commit = _place(naming, task, data, task_data)
+    notes += _contact(naming, task, data, place, allow_partial=allow_partial)
     digest = _digest(place, data, naming)
-    origin = TaskOrigin(name=task.name, version=str(task.version), data=digest, notes=list(notes))
+    exactness = None if task.exactness is None else task.exactness.verdicts
+    origin = TaskOrigin(
+        name=task.name,
+        version=str(task.version),
+        data=digest,
+        notes=list(notes),
+        commit=commit,
+        exactness=exactness,
+        title=task.title,
+    )
     defaults = msgspec.to_builtins(task)
     settings = {name: defaults[name] for name in _SAME if name in defaults}
-    settings |= {"map": task.columns, "origin": msgspec.to_builtins(origin), "format": data.format}
+    columns = {name: column for name, column in task.columns.items() if isinstance(column, str)}
+    settings |= {"map": columns, "origin": msgspec.to_builtins(origin), "format": _format(task, data, columns)}
     for name, value in (("image_root", data.image_root), ("questions", data.questions), ("labels", task.labels)):
         if isinstance(value, str):
             settings[name] = str(naming.inside(name, value, f"Name it with --{name.replace('_', '-')}").resolve())
@@ -222,7 +209,62 @@ def _opened(
         metric: {key: _resolved(naming, metric, key, value) for key, value in values.items()}
         for metric, values in options.items()
     }
-    return OpenedTask(task.name, place, settings, _generation(task, naming), notes)
+    named = {name: _asking(task, naming, name) for name in task.prompts}
+    asking = _asking(task, naming, task.prompt)
+    return OpenedTask(task.name, place, settings, asking, notes, tuple(task.crosswalk), named)
+
+
+def _place(naming: NamingFile, task: TaskFile, data: TaskData, given: Path | None) -> tuple[Path, str | None]:
+    """The data on this machine, and the commit if they were fetched."""
+    kinds = [name for name in ("path", "hub", "source") if getattr(data, name) is not None]
+    if len(kinds) != 1:
+        raise ConfigError(
+            f"{naming.path}: `data` needs one of `path`, `hub` and `source`. Got {' and '.join(kinds) or 'none'}"
+        )
+    if data.path is None:
+        chosen = place_of(task.name, data, given)
+        return chosen.path, chosen.commit
+    return given or naming.inside_with_content("data", data.path, "Name it with --data FILE"), None
+
+
+def _contact(
+    naming: NamingFile, task: TaskFile, data: TaskData, place: Path, *, allow_partial: bool
+) -> tuple[str, ...]:
+    """Refuse data that are not as the file says. With `allow_partial`, another number of rows is only noted."""
+    if not isinstance(data.rows, int) and not isinstance(data.columns, list):
+        return ()
+    seen = contact(data, place)
+    if seen.rows_fault and not allow_partial:
+        raise ConfigError(
+            f"{naming.path}: the data are not those of {task.name}: {seen.rows_fault}. Get all of them again, or score "
+            "what is there with --allow-partial"
+        )
+    if seen.columns_faults:
+        raise ConfigError(
+            f"{naming.path}: the data are not those of {task.name}: {'; '.join(seen.columns_faults)}. If a column has "
+            "another name, use the revision that the recipe names, or copy the recipe and change `columns`"
+        )
+    return (f"{task.name}: {seen.rows_fault}",) if seen.rows_fault else ()
+
+
+def _format(task: TaskFile, data: TaskData, columns: Mapping[str, str]) -> str | None:
+    """The format of the data: declared, if rows are arranged before they are read."""
+    declared = Declaration(
+        folder=data.folder,
+        add=data.add,
+        lists=data.lists,
+        last=data.last,
+        values=data.values,
+        keep=data.keep,
+        fields={name: column for name, column in task.columns.items() if not isinstance(column, str)},
+        texts=text_fields(columns),
+        ids="field" if task.columns.get("id", "id") != "id" else "own" if "id" in (data.columns or ()) else "number",
+        inner=data.format,
+    )
+    is_arranged = data.path is None or any(
+        (data.folder, data.add, data.lists, data.last, data.values, data.keep, declared.fields)
+    )
+    return format_name(declared) if is_arranged else data.format
 
 
 def _digest(place: Path, data: TaskData, naming: NamingFile) -> str:
@@ -249,16 +291,21 @@ def _metric(naming: NamingFile, entry: str) -> str:
     content = read_yaml(file, "the judge", unique_keys=True)
     for key in ("model", "models", "prices"):
         if isinstance(content, dict) and key in content:
-            option = "--judge-prices FILE" if key == "prices" else "--judge PROVIDER:NAME"
+            option = "`judges: {NAME: {prices: FILE}}` in --config" if key == "prices" else "--judge PROVIDER:NAME"
             raise ConfigError(f"{file}: the judge of a task file cannot set `{key}`. Give it to the command: {option}")
     return f"{PREFIX}{file.resolve()}"
 
 
-def _generation(task: TaskFile, naming: NamingFile) -> JsonObject:
+def _asking(task: TaskFile, naming: NamingFile, prompt: str | None) -> JsonObject:
     """The settings of asking a model, with paths that do not depend on the working directory."""
     settings: JsonObject = msgspec.to_builtins(task.generation)
-    prompt = task.prompt if task.prompt is not None else settings.pop("prompt", None)
-    if prompt is not None and ("{{" in prompt or "{%" in prompt or "\n" in prompt.strip()):
+    prompt = prompt if prompt is not None else settings.pop("prompt", None)
+    if prompt in task.prompts:
+        chosen = task.prompts[prompt]
+        settings |= {"prompt": prompt, "template": chosen.text}
+        parameters = {**settings.get("parameters", {}), **msgspec.to_builtins(chosen.parameters)}
+        settings |= {"parameters": parameters} if parameters else {}
+    elif prompt is not None and ("{{" in prompt or "{%" in prompt or "\n" in prompt.strip()):
         settings["template"] = prompt
         settings.pop("prompt", None)
     elif prompt is not None and prompt not in prompts():
@@ -266,7 +313,7 @@ def _generation(task: TaskFile, naming: NamingFile) -> JsonObject:
     elif prompt is not None:
         settings["prompt"] = prompt
     if (shots := settings.get("shots")) is not None:
-        settings["shots"] = str(naming.inside_with_content("shots", shots, "Name it with --shots FILE").resolve())
+        settings["shots"] = str(naming.inside_with_content("shots", shots, "Name it in the file of --config").resolve())
     if (system := settings.get("system", "")).startswith("@"):
         settings["system"] = f"@{naming.inside('system', system[1:], 'Name it with --system @FILE')}"
     return settings

@@ -13,13 +13,13 @@ import numpy as np
 from multimodal_eval.analysis.pairing import metric_of
 from multimodal_eval.core.arrow import integer_values
 from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Bounds, Metric, part_bounds
-from multimodal_eval.core.records import CHECKED_FORMAT, Entry, Figure, RunInfo
+from multimodal_eval.core.records import CHECKED_FORMAT, RunInfo
 from multimodal_eval.data.runs.checksums import RESULTS
-from multimodal_eval.data.runs.damage import Fault, faults
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import Kind, part_name
-from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import Fault, RunFolder, faults
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.steps.aggregate import recomputed
 
@@ -143,7 +143,7 @@ def _wrong_results(run: Run, notes: list[str]) -> Iterator[Fault]:
                 yield from _differences(f"{name} of {column}={value}", below, computed)
 
 
-def _cut(entry: Entry, metric: Metric | None) -> Entry:
+def _cut(entry: Figure, metric: Metric | None) -> Figure:
     """The entry with an interval that ends at the bounds of the metric. Earlier versions did not cut it there."""
     if metric is None:
         return entry
@@ -186,7 +186,7 @@ def _unequal(name: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, 
         yield name, stored, computed
 
 
-def _differences(name: str, stored: Entry | None, entry: Entry) -> Iterator[Fault]:
+def _differences(name: str, stored: Figure | None, entry: Figure) -> Iterator[Fault]:
     if stored is None:
         yield Fault(RESULTS, f"{name} is missing")
         return

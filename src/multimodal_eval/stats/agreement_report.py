@@ -259,7 +259,8 @@ def _mean(name: str, values: Vector, units: Codes, settings: Settings, method_su
     groups = None if settings.groups is None else settings.groups[units]
     plan = Resampling(settings.resamples, settings.seed, groups)
     statistics = side_by_side([distinct, np.ones(len(distinct))])
-    (interval,) = estimate(statistics, pattern, lambda totals: ratio(totals[:, :1], totals[:, 1:]), plan)
+    pseudo = side_by_side([np.array([0.0, 1.0]), np.ones(2)])
+    (interval,) = estimate(statistics, pattern, lambda totals: ratio(totals[:, :1], totals[:, 1:]), plan, pseudo)
     assert interval is not None
     mean = with_interval(name, interval, len(values), 1)
     return replace(mean, method=mean.method + method_suffix)

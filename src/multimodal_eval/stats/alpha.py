@@ -20,10 +20,13 @@ from multimodal_eval.stats.resampling import (
     Resampling,
     Vector,
     estimate,
+    pseudo_codes,
+    rare,
     ratio,
     side_by_side,
     undefined,
     with_interval,
+    without_interval,
 )
 
 MAX_RATIO_VALUES = 5000  # expected disagreement at the ratio level is a sum over all pairs of values
@@ -66,12 +69,16 @@ def krippendorff_alpha(
     if not n_units:
         return undefined(name, n_units, n_annotators, NO_PAIRS)
     distinct, pattern = patterns(np.sort(units.codes, axis=1))  # alpha does not depend on who gave which rating
-    counts = SparseTable.of_labels(distinct, len(table.values))
+    pseudo = np.sort(pseudo_codes(units.codes, len(table.values)), axis=1)
+    counts = SparseTable.of_labels(np.concatenate([distinct, pseudo]), len(table.values))
     plan = Resampling(resamples, seed, groups).only(pairable)
-    (interval,) = estimate(*_statistics(counts, table.values, pattern, level), plan)
+    statistics, figures = _statistics(counts, table.values, level)
+    drawn, others = statistics.split(len(distinct))
+    (interval,) = estimate(drawn, pattern, figures, plan, others)
     if interval is None:
         return undefined(name, n_units, n_annotators, ONE_LABEL)
-    return with_interval(name, interval, n_units, n_annotators)
+    reason = rare(units.codes) if level in ("nominal", "ordinal") else None
+    return with_interval(name, without_interval(interval, reason), n_units, n_annotators)
 
 
 def _check_level(ratings: Ratings, level: str) -> None:
@@ -96,9 +103,7 @@ def _check_level(ratings: Ratings, level: str) -> None:
             )
 
 
-def _statistics(
-    counts: SparseTable, values: NDArray[Any], pattern: Codes, level: Level
-) -> tuple[SparseTable, Codes, Figures]:
+def _statistics(counts: SparseTable, values: NDArray[Any], level: Level) -> tuple[SparseTable, Figures]:
     """The additive statistics of each pattern, and alpha as a function of their totals."""
     row, low, high, coincidence = _coincidences(counts)
 
@@ -107,14 +112,14 @@ def _statistics(
         return sums.astype(np.float64)  # bincount returns integers if there are no pairs
 
     if level == "nominal":
-        return side_by_side([observed(np.ones(len(row))), counts]), pattern, _nominal
+        return side_by_side([observed(np.ones(len(row))), counts]), _nominal
     if level == "ordinal":
         pairs, column = np.unique(low * len(values) + high, return_inverse=True)
         table = SparseTable.of_cells(row, column, coincidence, (counts.shape[0], len(pairs)))
-        return side_by_side([table, counts]), pattern, _ordinal(pairs // len(values), pairs % len(values))
+        return side_by_side([table, counts]), _ordinal(pairs // len(values), pairs % len(values))
     numbers = np.asarray(values, dtype=np.float64)
     if level == "ratio":
-        return side_by_side([observed(_ratio_distance(numbers[low], numbers[high])), counts]), pattern, _ratio(numbers)
+        return side_by_side([observed(_ratio_distance(numbers[low], numbers[high])), counts]), _ratio(numbers)
     # Alpha is invariant to shift and scale; standardising keeps the precision of the sums of squares.
     middle = counts.totals(np.ones(counts.shape[0])) @ numbers / counts.values.sum()
     spread = np.abs(numbers - middle).max() or 1.0
@@ -125,7 +130,7 @@ def _statistics(
         counts.times(centred),
         counts.times(centred**2),
     ]
-    return side_by_side(blocks), pattern, _interval
+    return side_by_side(blocks), _interval
 
 
 def _coincidences(counts: SparseTable) -> tuple[Codes, Codes, Codes, Vector]:

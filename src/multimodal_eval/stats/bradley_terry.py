@@ -243,9 +243,9 @@ class Ratings:
         difference = self.difference(first, second)
         if difference.stderr is None:
             return None
-        if difference.stderr <= ROUNDING * max(1.0, abs(difference.value)):
-            return 1.0 if abs(difference.value) <= ROUNDING else 0.0
-        return float(2 * stdtr(self.units - 1, -abs(difference.value) / difference.stderr))
+        if difference.stderr <= ROUNDING * max(1.0, abs(difference.point)):
+            return 1.0 if abs(difference.point) <= ROUNDING else 0.0
+        return float(2 * stdtr(self.units - 1, -abs(difference.point) / difference.stderr))
 
     def rank_ranges(self, level: float = LEVEL) -> list[tuple[int, int]]:
         """The ranks that each system can have, all of them right together with this confidence.

@@ -21,10 +21,13 @@ from multimodal_eval.stats.resampling import (
     Resampling,
     Vector,
     estimate,
+    pseudo_codes,
+    rare,
     ratio,
     side_by_side,
     undefined,
     with_interval,
+    without_interval,
 )
 
 Weights = Literal["linear", "quadratic"]
@@ -94,18 +97,25 @@ def pairwise_kappas(
         return PairwiseKappas(undefined(f"mean {kind}", 0, 0, reason), dict.fromkeys(pairs, nothing))
     distinct, pattern = patterns(units.codes)
     labels = len(table.values)
-    statistics = side_by_side([_pair_statistics(distinct[:, pair], labels, weights) for pair in pairs])
+    rows = np.concatenate([distinct, pseudo_codes(units.codes, labels)])
+    statistics = side_by_side([_pair_statistics(rows[:, pair], labels, weights) for pair in pairs])
+    drawn, pseudo = statistics.split(len(distinct))
     plan = Resampling(resamples, seed, groups).only(pairable)
-    *intervals, mean = estimate(statistics, pattern, _kappas(len(pairs), labels, weights), plan)
+    *intervals, mean = estimate(drawn, pattern, _kappas(len(pairs), labels, weights), plan, pseudo)
     kappas = {}
     for pair, interval in zip(pairs, intervals, strict=True):
-        both = int((units.codes[:, pair] >= 0).all(axis=1).sum())
-        reason = ONE_LABEL if both else "no unit is rated by both"
-        kappas[pair] = with_interval(kind, interval, both, 2) if interval else undefined(kind, both, 2, reason)
+        codes = units.codes[:, pair][(units.codes[:, pair] >= 0).all(axis=1)]
+        reason = ONE_LABEL if len(codes) else "no unit is rated by both"
+        kappas[pair] = (
+            with_interval(kind, without_interval(interval, rare(codes)), len(codes), 2)
+            if interval
+            else undefined(kind, len(codes), 2, reason)
+        )
     name = f"mean {kind}"
     if mean is None:
         return PairwiseKappas(undefined(name, len(units.codes), units.annotators, "no pair has a kappa"), kappas)
-    return PairwiseKappas(with_interval(name, mean, len(units.codes), units.annotators), kappas)
+    shown = without_interval(mean, rare(units.codes))
+    return PairwiseKappas(with_interval(name, shown, len(units.codes), units.annotators), kappas)
 
 
 def _pair_statistics(codes: Codes, labels: int, weights: Weights | None) -> SparseTable:
@@ -206,11 +216,15 @@ def _fleiss(counts: SparseTable, pattern: Codes, annotators: int, plan: Resampli
         # (P - P_e) / (1 - P_e) with P = agreeing / (n (m - 1)) and P_e = chance / n^2
         return (1 - ratio(n**2 - agreeing * n / (m - 1), n**2 - chance))[:, None]
 
-    squares = counts.squared().row_sums()
-    (interval,) = estimate(side_by_side([squares - m, counts]), pattern, kappa, plan)
+    labels = counts.shape[1]
+    pseudo = SparseTable.of_labels(pseudo_codes(np.zeros((1, int(m)), dtype=np.int64), labels), labels)
+    drawn, others = (side_by_side([table.squared().row_sums() - m, table]) for table in (counts, pseudo))
+    (interval,) = estimate(drawn, pattern, kappa, plan, others)
     if interval is None:
         return undefined(name, n_units, annotators, ONE_LABEL)
-    return with_interval(name, interval, n_units, annotators)
+    totals = counts.totals(np.bincount(pattern, minlength=counts.shape[0]).astype(np.float64))
+    reason = rare(np.repeat(np.arange(labels), totals.astype(np.int64)))
+    return with_interval(name, without_interval(interval, reason), n_units, annotators)
 
 
 def unequal_raters(raters: NDArray[Any]) -> str | None:
@@ -251,7 +265,8 @@ def percent_agreement(
         nothing = undefined(NAME, 0, 0, NO_PAIRS)
         return PercentAgreement(nothing, (nothing,) * columns)
     distinct, pattern = patterns(units.codes)
-    equal, total = _pairs(distinct)
+    rows = np.concatenate([distinct, pseudo_codes(units.codes, max(2, len(table.values)))])
+    drawn, pseudo = side_by_side(_pairs(rows)).split(len(distinct))
     plan = Resampling(resamples, seed, groups).only(pairable)
 
     def shares(totals: Vector) -> Vector:
@@ -259,7 +274,7 @@ def percent_agreement(
         overall = ratio(equal.sum(axis=1), total.sum(axis=1))
         return np.column_stack([overall, ratio(equal, total)])
 
-    overall, *by_annotator = estimate(side_by_side([equal, total]), pattern, shares, plan)
+    overall, *by_annotator = estimate(drawn, pattern, shares, plan, pseudo)
     assert overall is not None  # some unit has two ratings
     rated_units = (units.codes >= 0).sum(axis=0)
     annotators = tuple(

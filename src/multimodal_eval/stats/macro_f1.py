@@ -19,16 +19,19 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import Codes, Interval, Vector, t_interval, wilson_interval
+from multimodal_eval.stats.intervals import Codes, Interval, Vector, t_interval, wilson_bounds, wilson_interval
 
-FEW_GOLD = 10  # with fewer gold examples of a class, the coverage of the interval is too low
+FEW_GOLD = 10  # gold examples of a class below which there is a warning
+MIN_GOLD = 5  # with fewer gold examples of more than one class, there is no interval
+_SHARED = 2.0  # a wrong label lowers the F1 of two classes
+_SHARED_ERRORS = 8  # errors that this counts like
 NONE = -1
 
 Mask = NDArray[np.bool_]
@@ -109,7 +112,7 @@ class ClassificationScores:
         return [label for label, count in zip(self.labels, self.gold.tolist(), strict=True) if count < FEW_GOLD]
 
     def macro_f1_interval(self, clusters: Codes | None = None) -> Interval:
-        """The t interval of macro F1; `clusters` has the codes of ALL rows."""
+        """The interval of macro F1; `clusters` has the codes of ALL rows."""
         return t_interval(self.macro_f1, kept_clusters(clusters, self.kept))
 
     def accuracy_interval(self, clusters: Codes | None = None) -> Interval:
@@ -136,7 +139,7 @@ def classification_scores(labels: Sequence[str], kept: Mask, predicted: Codes, g
     influence[owners[hit]] += 2 * share[charged[hit]]
     influence -= np.append(loss, 0.0)[predicted]  # code -1 selects the last entry, which is 0
     value = macro_f1_of_sums(np.concatenate([hits, sizes, guesses]))
-    estimate = Estimate(value, influence * (rows / classes), corrected=False)
+    estimate = macro_f1_estimate(value, influence * (rows / classes), np.concatenate([hits, sizes, guesses]))
     return ClassificationScores(tuple(labels), kept, right, hits, sizes, guesses, confusion, estimate)
 
 
@@ -155,6 +158,37 @@ def macro_f1_of_sums(sums: ArrayLike) -> float:
     """Macro F1 of summed statistics: the hits of all classes, then gold, then predicted."""
     hits, gold, predicted = np.asarray(sums).reshape(3, -1)
     return float(_ratio(2 * hits, gold + predicted).mean())
+
+
+def macro_f1_estimate(value: float, influence: Vector, sums: ArrayLike) -> Estimate:
+    """Macro F1 with the margins of its interval, from those of the classes.
+
+    Of the rows with class k as gold label or prediction, the share J_k has both, and F_k = 2 J_k / (1 + J_k). Wilson's
+    interval of J_k gives that of F_k, from 0 to 1 for a class that does not occur. The squared distances to its ends
+    add up, as variances do (MOVER), times the ratio of the variance of the influence values to the sum of those of
+    the classes: wrong labels lower two classes at once. No interval covers the truth if several classes are rare.
+
+    Reference:
+        Zou and Donner (2008). Construction of Confidence Limits about Effect Measures. Statistics in Medicine 27.
+    """
+    hits, gold, predicted = np.asarray(sums, dtype=np.float64).reshape(3, -1)
+    estimate = Estimate(value, influence, corrected=False, bounds=(0.0, 1.0))
+    if int((gold < MIN_GOLD).sum()) > 1:
+        rare = int((gold < MIN_GOLD).sum())
+        return replace(estimate, unreliable=f"{rare} classes have fewer than {MIN_GOLD} gold examples")
+    z = 1.959964  # the margins are scaled by their quantile later
+    ends = [wilson_bounds(h / u, u, z) if u else (0.0, 1.0) for h, u in zip(hits, gold + predicted - hits, strict=True)]
+    low, high = (np.array([2 * end[side] / (1 + end[side]) for end in ends]) for side in (0, 1))
+    scores = _ratio(2 * hits, gold + predicted)
+    # F_k has the variance of its rows' 2 h - F_k (g + p): hits count 2 - 2 F_k, the other rows of the class -F_k.
+    rest = gold + predicted - 2 * hits
+    spread = _ratio(hits * (2 - 2 * scores) ** 2 + rest * scores**2, (gold + predicted) ** 2).sum() / len(hits) ** 2
+    observed = float((influence**2).sum()) / max(1, len(influence)) ** 2
+    errors = max(0.0, float(gold.sum() - hits.sum()))
+    together = observed / spread if spread > 0 else _SHARED
+    together = (errors * together + _SHARED_ERRORS * _SHARED) / (errors + _SHARED_ERRORS)
+    below, above = (float(np.sqrt(together * ((scores - end) ** 2).sum())) / len(hits) / z for end in (low, high))
+    return replace(estimate, margins=(below, above))
 
 
 def macro_f1_gradient(sums: Vector) -> Vector:

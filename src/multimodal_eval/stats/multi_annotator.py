@@ -99,7 +99,7 @@ class SoftScores:
     @property
     def mean(self) -> Estimate:
         """The mean over the kept rows."""
-        return mean_estimate(Rows(self.values))
+        return replace(mean_estimate(Rows(self.values)), bounds=(0.0, 1.0))
 
     def interval(self, clusters: Codes | None = None) -> Interval:
         """The interval of the mean; `clusters` has the codes of ALL rows."""
@@ -265,7 +265,8 @@ def _mean_of_estimates(estimates: Sequence[tuple[Estimate, Mask]]) -> Estimate:
     influence = np.zeros(rows)
     for estimate, kept in estimates:
         influence[kept] += estimate.influence * (rows / len(estimate.influence) / len(estimates))
-    return Estimate(fsum(estimate.value for estimate, _ in estimates) / len(estimates), influence, corrected=False)
+    value = fsum(estimate.value for estimate, _ in estimates) / len(estimates)
+    return Estimate(value, influence, corrected=False, bounds=(0.0, 1.0))
 
 
 def _codes(name: str, values: ArrayLike, labels: Sequence[str], dimensions: int) -> Codes:

@@ -1,11 +1,14 @@
-"""Systems on the same samples: the difference of two with its interval, a test and its power, and the ranks of many.
+"""Systems on the same samples: the difference of two with its test and interval, its power, and the ranks of many.
 
 Every metric, a mean or not, is represented by one value per sample: the estimate plus the sample's influence value.
 The mean of these values is the estimate. For a mean, they are the values of the samples.
 
+Each kind of score has one test, and its interval is this test inverted: p < .05 if and only if the 95 % interval
+excludes 0. Values that are all 0 or 1 are compared by the score test (`paired_binary`), other values by randomization
+of whole clusters (`randomization`), and more than two systems by the largest statistic of all pairs.
+
 References:
     Miller (2024). Adding Error Bars to Evals. arXiv:2411.00640, sections 3 and 5.
-    Noreen (1989). Computer-Intensive Methods for Testing Hypotheses. Wiley. (approximate randomization)
     Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of Statistics 6.
 """
 
@@ -13,39 +16,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import ceil, fsum, sqrt
+from math import ceil, fsum, inf, isinf, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.core.score import Estimate, Summed
+from multimodal_eval.core.score import Estimate
 from multimodal_eval.stats.intervals import (
     LEVEL,
     ROUNDING,
     Codes,
     Interval,
-    Vector,
-    cluster_sums,
-    interval,
-    number_of_units,
+    cluster_error,
+    interval_of_equal_values,
+    standard_error,
+    within,
+)
+from multimodal_eval.stats.paired_binary import (
+    PairedCounts,
+    is_share,
+    paired_counts,
+    quantile_of,
+    score_interval,
+    score_test,
+)
+from multimodal_eval.stats.power import (
+    MIN_PAIRS,
+    MIN_UNITS,
+    detectable_effect,
+    detectable_share,
+    samples_for_share,
+)
+from multimodal_eval.stats.randomization import (
+    ROUNDS,
+    Inverted,
+    MaxT,
+    Parts,
+    agreeing,
+    all_pairs,
+    alpha_of,
+    interval_within,
+    max_t,
+    parts_of,
+    randomized_parts,
+    randomized_sums,
 )
 from multimodal_eval.stats.stratified import degrees_of_freedom, unit_effects
 
-__all__ = ["Comparison", "compare", "detectable_effect", "holm", "randomization_p_values", "sample_size"]
+__all__ = ["Comparison", "Standings", "compare", "compare_pairs", "holm", "ranks", "standings"]
 
-
-ROUNDS = 10_000
-POWER = 0.8
-MIN_UNITS = 6  # with fewer, no p-value of the randomization test reaches .05: 2 / 2^5 is .0625
 _TOO_MANY = 1e12  # an unrealistic number of samples
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The difference b - a."""
+    """The difference b - a; p < 1 - level if and only if the interval excludes 0.
+
+    With more than two systems, the p-value and the interval hold for all pairs together.
+    """
 
     difference: Interval
     p_value: float | None
@@ -53,10 +82,60 @@ class Comparison:
     needed: int | None  # samples needed to detect the observed difference (or `effect`) with the same probability
 
 
-def pseudo_values(estimate: Estimate) -> Vector:
-    """One value per sample, with the estimate as mean: estimate + psi_i, or the contributions to a weighted sum."""
-    values = estimate.contributions
-    return estimate.value + estimate.influence if values is None else values
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A difference to test: how it is tested depends on its kind."""
+
+    difference: Estimate
+    clusters: Codes | None
+    parts: Parts
+    counts: PairedCounts | None  # of a difference of shares
+    stderr: float | None
+    freedom: float
+
+    @property
+    def units(self) -> int:
+        return len(self.parts.effects)
+
+    @property
+    def size(self) -> float:
+        """The size of the parts, which says what is a rounding error."""
+        return max(float(np.abs(self.difference.influence).max(initial=0.0)), abs(self.difference.value))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all differences are equal."""
+        rest = self.parts.effects - fsum(self.parts.effects) * self.parts.shares
+        return float(np.abs(rest).max(initial=0.0)) * self.units <= 1e-9 * max(self.size, 1e-300)
+
+    @property
+    def is_identical(self) -> bool:
+        return self.size <= ROUNDING
+
+    def described(self, test: str, level: float) -> str:
+        noun = "sample" if self.clusters is None else "cluster"
+        strata = "" if self.difference.strata is None else " within strata"
+        return f"{level:.0%} interval by {test}, {self.units} {noun}{'' if self.units == 1 else 's'}{strata}"
+
+
+def _case(first: Estimate, second: Estimate, clusters: Codes | None) -> _Case:
+    difference = second.minus(first)
+    counts = paired_counts(difference, clusters) if is_share(first) and is_share(second) else None
+    parts = parts_of(difference, clusters)
+    if difference.strata is None:
+        over = cluster_error(difference.influence, clusters)
+        stderr = None if over is None else over.stderr
+        if clusters is not None:
+            stderr = standard_error(difference.influence, clusters)
+        return _Case(difference, clusters, parts, counts, stderr, 0.0 if over is None else over.freedom)
+    effects, strata = unit_effects(difference, clusters)
+    sizes = np.bincount(strata)
+    if (sizes == 1).any():
+        return _Case(difference, clusters, parts, None, None, 0.0)
+    sampled = sizes > 1
+    variances = np.bincount(strata, weights=effects * effects)[sampled] * sizes[sampled] / (sizes[sampled] - 1)
+    freedom = degrees_of_freedom(variances, sizes[sampled]) if variances.any() else float(sizes.sum() - len(sizes))
+    return _Case(difference, clusters, parts, None, sqrt(fsum(variances)), freedom)
 
 
 def compare(
@@ -71,123 +150,108 @@ def compare(
     effect: float | None = None,
 ) -> list[Comparison]:
     """b - a for several metrics over the same samples in the same order; all metrics share the random signs."""
-    differences = [second.minus(first) for first, second in zip(a, b, strict=True)]
-    p_values = randomization_p_values(
-        [pseudo_values(difference) for difference in differences], clusters, rounds=rounds, seed=seed, threads=threads
-    )
-    for number, (first, second) in enumerate(zip(a, b, strict=True)):
-        if first.summed is not None and second.summed is not None:
-            p_values[number] = swapped_p_value(
-                first.summed, second.summed, clusters, rounds=rounds, seed=seed, threads=threads
+    cases = [_case(first, second, clusters) for first, second in zip(a, b, strict=True)]
+    flipped = [case for case in cases if case.counts is None and case.units > 1]
+    tested = randomized_parts([case.parts for case in flipped], rounds=rounds, seed=seed, threads=threads, level=level)
+    tests = {id(case): test for case, test in zip(flipped, tested, strict=True)}
+    for case, first, second in zip(cases, a, b, strict=True):
+        if first.summed is not None and second.summed is not None and case.units > 1:
+            tests[id(case)] = randomized_sums(
+                first.summed, second.summed, clusters, rounds=rounds, seed=seed, threads=threads, level=level
             )
-    return [
-        _comparison(difference, p_value, clusters, level, effect)
-        for difference, p_value in zip(differences, p_values, strict=True)
-    ]
+    return [_compared(case, tests.get(id(case)), level, effect) for case in cases]
 
 
-def _comparison(
-    difference: Estimate, p_value: float, clusters: Codes | None, level: float, effect: float | None
-) -> Comparison:
-    estimate = interval(difference, clusters, level=level)
-    if estimate.stderr is None:
-        return Comparison(estimate, None, None, None)
-    units = number_of_units(difference.influence, clusters)
-    if units < MIN_UNITS:
-        return Comparison(estimate, p_value, None, None)
-    detectable = detectable_effect(estimate.stderr, units, level=level)
-    target = abs(estimate.value) if effect is None else effect
-    if target <= ROUNDING * max(1.0, float(np.abs(difference.influence).max())):
-        return Comparison(estimate, p_value, detectable, None)
-    samples = len(difference.influence)
-    needed = max(samples * (detectable / target) ** 2, MIN_UNITS * samples / units)
-    return Comparison(estimate, p_value, detectable, ceil(needed) if needed < _TOO_MANY else None)
+def _compared(case: _Case, test: Inverted | None, level: float, effect: float | None) -> Comparison:
+    value = case.difference.value
+    if case.stderr is None:
+        noun = "sample" if case.clusters is None else "cluster"
+        return Comparison(Interval(value, None, None, None, f"no interval: {_few(case, noun)}"), None, None, None)
+    if case.counts is not None:
+        critical = quantile_of(case.counts, level)
+        p_value = score_test(case.counts)
+        ends = agreeing(*score_interval(case.counts, critical), value, p_value >= alpha_of(level))
+        figure = Interval(value, case.stderr, *ends, case.described("the score test of paired shares", level))
+        return Comparison(figure, p_value, *_power_of_shares(case, critical, effect))
+    assert test is not None
+    if case.is_identical:
+        return Comparison(_identical(case), 1.0, None, None)
+    if case.is_constant:
+        return _constant(case, test.p_value, level)
+    figure = _bounded(case, test.low, test.high, case.described("randomization", level))
+    return Comparison(figure, test.p_value, *_power_of_means(case, level, effect))
 
 
-def randomization_p_values(
-    differences: Sequence[Vector],
-    clusters: Codes | None = None,
-    *,
-    rounds: int = ROUNDS,
-    seed: int = 0,
-    threads: int = 1,
-) -> list[float]:
-    """p = (1 + #{|D*| >= |D|}) / (rounds + 1) for each column of paired differences.
+def _few(case: _Case, noun: str) -> str:
+    if case.difference.strata is None:
+        return f"{case.units} {noun}{'' if case.units == 1 else 's'}"
+    return f"{case.units:,} {noun}s in {len(np.unique(case.parts.strata))} strata, one of which has a single {noun}"
 
-    D is the sum of the differences, and D* the sum with a random sign for every cluster (or sample), which swaps the
-    two systems or not. The p-values depend on the seed, but not on the number of threads.
+
+def _identical(case: _Case) -> Interval:
+    return Interval(0.0, 0.0, None, None, f"no interval: identical on {len(case.difference.influence):,} samples")
+
+
+def _bounded(case: _Case, low: float, high: float, method: str) -> Interval:
+    """The interval between the bounds of the difference; none if it has no end and the difference no bound."""
+    value = case.difference.value
+    low, high = within(low, high, case.difference)
+    if isinf(low) or isinf(high):
+        noun = "samples" if case.clusters is None else "clusters"
+        return Interval(value, case.stderr, None, None, f"no interval: {case.units} {noun}, too few for a test")
+    return Interval(value, case.stderr, low, high, method)
+
+
+def _constant(case: _Case, p_value: float, level: float) -> Comparison:
+    """Equal differences other than 0: how often others could occur decides, as in `interval_of_equal_values`.
+
+    The interval reaches 0 if z^2 = n c / -a for a difference c > 0 with the lower bound a, or n c / b with the upper
+    bound b for c < 0. Without bounds there is no interval, and `p_value` is that of the randomization.
     """
-    from multimodal_eval._native import flipped_sums
+    from multimodal_eval.stats.special import ndtr, stdtr
 
-    if not differences:
-        return []
-    units = np.column_stack([cluster_sums(values, clusters) for values in differences])
-    observed = np.array([abs(fsum(column)) for column in units.T])
-    slack = ROUNDING * np.abs(units).sum(axis=0)
-    sums = flipped_sums(np.ascontiguousarray(units), rounds, seed & (2**64 - 1), threads)
-    as_far = (np.abs(sums) >= observed - slack).sum(axis=0)
-    return [float((1 + count) / (rounds + 1)) for count in as_far.tolist()]
-
-
-def swapped_p_value(
-    a: Summed,
-    b: Summed,
-    clusters: Codes | None = None,
-    *,
-    rounds: int = ROUNDS,
-    seed: int = 0,
-    threads: int = 1,
-) -> float:
-    """p = (1 + #{|D*| >= |D|}) / (rounds + 1) for two scores that are functions of summed statistics.
-
-    D* is the difference of the scores after a random half of the clusters (or samples) are swapped between the systems.
-    """
-    from multimodal_eval._native import flipped_sums
-
-    halves = [cluster_sums(column, clusters) for column in (b.stats - a.stats).T / 2]
-    centre = (b.stats.sum(axis=0) + a.stats.sum(axis=0)) / 2
-    units = np.ascontiguousarray(np.column_stack(halves))
-    sums = flipped_sums(units, rounds, seed & (2**64 - 1), threads)
-    observed = units.sum(axis=0)[None, :]
-    (difference,) = np.abs(b.scores(centre + observed) - a.scores(centre - observed))
-    differences = np.abs(b.scores(centre + sums) - a.scores(centre - sums))
-    return float((1 + (differences >= difference - ROUNDING * max(1.0, difference)).sum()) / (rounds + 1))
+    figure = interval_of_equal_values(case.difference, case.clusters, level)
+    low, high = case.difference.bounds
+    if low is None or high is None or figure.low is None or figure.high is None:
+        return Comparison(figure, p_value, None, None)
+    room = -low if case.difference.value > 0 else high
+    z = -sqrt(case.units * abs(case.difference.value) / room) if room > 0 else -inf
+    p_value = float(2 * (ndtr(z) if case.clusters is None else stdtr(case.units - 1, z)))
+    ends = agreeing(figure.low, figure.high, figure.point, p_value >= alpha_of(level))
+    return Comparison(Interval(figure.value, 0.0, *ends, figure.method), p_value, None, None)
 
 
-def detectable_effect(stderr: float, units: int | None = None, *, level: float = LEVEL, power: float = POWER) -> float:
-    """The minimum detectable effect: (z_{1-a/2} + z_power) * SE.
+def _power_of_means(
+    case: _Case, level: float, effect: float | None, critical: float | None = None
+) -> tuple[float | None, int | None]:
+    """The detectable difference and the samples needed, by t and the standard error."""
+    assert case.stderr is not None
+    if case.units < MIN_UNITS or case.stderr <= ROUNDING * case.size or (critical is not None and isinf(critical)):
+        return None, None
+    deviations = case.parts.effects - case.difference.value * case.parts.shares
+    skewness = float((deviations**3).mean()) / float((deviations**2).mean()) ** 1.5
+    detectable = detectable_effect(case.stderr, case.freedom + 1, level=level, critical=critical, skewness=skewness)
+    target = abs(case.difference.value) if effect is None else effect
+    if target <= ROUNDING * max(1.0, case.size):
+        return detectable, None
+    samples = len(case.difference.influence)
+    return detectable, _whole(max(samples * (detectable / target) ** 2, MIN_UNITS * samples / case.units))
 
-    With `units` samples or clusters, z is the quantile of t with `units` - 1 degrees of freedom.
-    """
-    from multimodal_eval.stats.special import ndtri, stdtrit
 
-    quantiles = [float(ndtri(p) if units is None else stdtrit(units - 1, p)) for p in ((1 + level) / 2, power)]
-    return sum(quantiles) * stderr
+def _power_of_shares(case: _Case, critical: float, effect: float | None) -> tuple[float | None, int | None]:
+    """The detectable difference of shares and the samples needed, by the power of the score test."""
+    counts = case.counts
+    assert counts is not None
+    if counts.n < MIN_PAIRS or isinf(critical):
+        return None, None
+    lost, gained = sorted((counts.gained / counts.n, counts.lost / counts.n))
+    detectable = detectable_share(lost, counts.n, critical=critical)
+    needed = samples_for_share(gained if effect is None else lost + effect, lost, critical=critical)
+    return detectable, _whole(needed * len(case.difference.influence) / counts.n)
 
 
-def sample_size(
-    effect: float,
-    variance: float,
-    *,
-    variance_a: float = 0.0,
-    answers_a: int = 1,
-    variance_b: float = 0.0,
-    answers_b: int = 1,
-    level: float = LEVEL,
-    power: float = POWER,
-) -> float:
-    """Questions needed to find a true difference of `effect`:
-
-        n = (z_{1-a/2} + z_power)^2 (omega^2 + s_A^2/K_A + s_B^2/K_B) / effect^2
-
-    `variance` (omega^2) is the variance of the systems' expected differences over questions; `variance_a` and
-    `variance_b` are the variances of repeated answers to a question, with `answers_a` and `answers_b` answers per
-    question. The result is not rounded. Miller, equation 9.
-    """
-    from multimodal_eval.stats.special import ndtri
-
-    spread = variance + variance_a / answers_a + variance_b / answers_b
-    return float(ndtri((1 + level) / 2) + ndtri(power)) ** 2 * spread / effect**2
+def _whole(samples: float) -> int | None:
+    return ceil(samples) if samples < _TOO_MANY else None
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -206,63 +270,129 @@ def ranks(better: NDArray[np.bool_]) -> list[int | None]:
     return [int(1 + better[:, j].sum()) for j in range(better.shape[1])]
 
 
-# Ranks of many systems on the same samples, from tests of all pairs.
-#
-# Every pair is compared by a paired t test over clusters, within strata if there are any, with Satterthwaite's degrees
-# of freedom (number of clusters - 1 without strata). The p-values are Holm-corrected. The randomization test in
-# `paired` cannot be used here: 50 systems make 1,225 pairs, and the p-values of 10,000 rounds are never small enough
-# to survive a correction for so many.
-#
-# References:
-#     Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of Statistics 6.
-#     Rao and Wu (1988). Resampling Inference with Complex Survey Data. JASA 83(401), 231-241. (variances over strata)
-#     Satterthwaite (1946). An Approximate Distribution of Estimates of Variance Components. Biometrics Bulletin 2.
+# Many systems on the same samples: all pairs together.
+
+
+def compare_pairs(
+    estimates: Sequence[Estimate],
+    pairs: Sequence[tuple[int, int]],
+    clusters: Codes | None = None,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    threads: int = 1,
+    level: float = LEVEL,
+    effect: float | None = None,
+    with_power: bool = True,
+    tests: MaxT | None = None,
+) -> list[Comparison]:
+    """The second minus the first system of each pair, with p-values and intervals that hold for all pairs together.
+
+    One pair is compared as by `compare`. Of several, each is compared with the largest statistic of all pairs.
+    `with_power=False` leaves out the detectable difference and the samples needed. `tests` are those of the pairs, if
+    they were made before, together with further pairs.
+    """
+    if len(pairs) <= 1 and tests is None:
+        first, second = [estimates[a] for a, _ in pairs], [estimates[b] for _, b in pairs]
+        settings = {"rounds": rounds, "seed": seed, "threads": threads}
+        return compare(first, second, clusters, **settings, level=level, effect=effect)
+    cases = [_case(estimates[a], estimates[b], clusters) for a, b in pairs]
+    if cases and cases[0].stderr is None:
+        return [_compared(case, None, level, effect) for case in cases]
+    if tests is None:
+        units = np.column_stack([parts_of(estimate, clusters).effects for estimate in estimates])
+        tests = max_t(units, pairs, rounds=rounds, seed=seed, threads=threads, level=level)
+    return [
+        _compared_together(case, float(p_value), tests.critical, level, effect, with_power)
+        for case, p_value in zip(cases, tests.p_values, strict=True)
+    ]
+
+
+def _compared_together(
+    case: _Case, p_value: float, critical: float, level: float, effect: float | None, with_power: bool
+) -> Comparison:
+    contains_zero, value = p_value >= alpha_of(level), case.difference.value
+    method = case.described("max-T randomization of all pairs", level)
+    assert case.stderr is not None
+    if case.counts is not None:
+        ends = agreeing(*score_interval(case.counts, critical), value, contains_zero)
+        figure = Interval(value, case.stderr, *ends, method)
+        power = _power_of_shares(case, critical, effect) if with_power else (None, None)
+        return Comparison(figure, p_value, *power)
+    if case.is_identical:
+        return Comparison(_identical(case), 1.0, None, None)
+    ends = agreeing(*interval_within(critical, case.parts.effects, case.parts.shares), value, contains_zero)
+    # The statistic has the uncentred variance: as a quantile of t, its critical value is larger.
+    left = case.units - critical**2
+    as_t = critical * sqrt((case.units - 1) / left) if left > 0 else inf
+    return Comparison(_bounded(case, *ends, method), p_value, *_power_of_means(case, level, effect, as_t))
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The rank of each system, and for each pair (i, j) with i < j the Holm-corrected p-value of their difference.
+    """The rank of each system, its possible ranks, and for each pair (i, j) with i < j their comparison, j minus i.
 
     A rank is one more than the number of systems that are significantly better; systems that cannot be distinguished
-    share a rank. Ranks and p-values are None if a stratum has a single cluster, because there is no test then.
+    share a rank. `ranges` are the best and the worst rank that the comparisons leave possible: with 95 % probability,
+    they contain the true ranks of all systems. All are None if a stratum has a single cluster: there is no test then.
     """
 
     ranks: list[int | None]
-    p_values: dict[tuple[int, int], float | None]
+    ranges: list[tuple[int, int] | None]
+    comparisons: dict[tuple[int, int], Comparison]
+    small_strata: tuple[tuple[int, int], ...] = ()  # (stratum, clusters) if they are too few for a test of its own
+
+    @property
+    def p_values(self) -> dict[tuple[int, int], float | None]:
+        """The p-value of each pair, corrected for all pairs."""
+        return {pair: comparison.p_value for pair, comparison in self.comparisons.items()}
 
 
 def standings(
-    estimates: Sequence[Estimate], clusters: Codes | None = None, *, higher_is_better: bool = True, level: float = LEVEL
+    estimates: Sequence[Estimate],
+    clusters: Codes | None = None,
+    *,
+    higher_is_better: bool = True,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    threads: int = 1,
+    level: float = LEVEL,
 ) -> Standings:
     """Compare all pairs of systems; the estimates are over the same rows in the same order."""
-    units = [unit_effects(estimate, clusters) for estimate in estimates]
-    strata = units[0][1]
-    counts = np.bincount(strata)
-    testable = not (counts == 1).any()
-    pairs = list(combinations(range(len(estimates)), 2))
-    effects = [system_effects for system_effects, _ in units]
-    raw = [
-        _p_value(estimates[a].value - estimates[b].value, effects[a] - effects[b], strata, counts) if testable else None
-        for a, b in pairs
-    ]
-    adjusted = holm(raw)
-    better: NDArray[np.bool_] = np.zeros((len(estimates), len(estimates)), dtype=np.bool_)
-    for (a, b), p_value in zip(pairs, adjusted, strict=True):
-        difference = estimates[a].value - estimates[b].value
-        if p_value is not None and p_value < 1 - level and difference:
-            first_is_better = (difference > 0) == higher_is_better
-            better[(a, b) if first_is_better else (b, a)] = True
-    ranking: list[int | None] = ranks(better) if testable or not pairs else [None] * len(estimates)
-    return Standings(ranking, dict(zip(pairs, adjusted, strict=True)))
+    pairs, count = all_pairs(len(estimates)), len(estimates)
+    settings: dict[str, Any] = {"rounds": rounds, "seed": seed, "threads": threads}
+    compared = compare_pairs(estimates, pairs, clusters, **settings, level=level, with_power=False)
+    comparisons = dict(zip(pairs, compared, strict=True))
+    better = better_of(comparisons, count, level, higher_is_better=higher_is_better)
+    testable = all(comparison.p_value is not None for comparison in compared)
+    ranking: list[int | None] = ranks(better) if testable else [None] * count
+    return Standings(ranking, ranges_of(better, testable), comparisons, _small_strata(estimates[0], clusters))
 
 
-def _p_value(difference: float, effects: Vector, strata: Codes, counts: Codes) -> float:
-    """The two-sided p-value of t = difference / SE, with Satterthwaite's degrees of freedom."""
-    from multimodal_eval.stats.special import stdtr
+def better_of(
+    comparisons: dict[tuple[int, int], Comparison], count: int, level: float, *, higher_is_better: bool = True
+) -> NDArray[np.bool_]:
+    """Which systems are significantly better than which: [i, j] says that i is better than j."""
+    better: NDArray[np.bool_] = np.zeros((count, count), dtype=np.bool_)
+    for (a, b), comparison in comparisons.items():
+        value = comparison.difference.value
+        if comparison.p_value is not None and comparison.p_value < alpha_of(level) and value:
+            second_is_better = (value > 0) == higher_is_better
+            better[(b, a) if second_is_better else (a, b)] = True
+    return better
 
-    sampled = counts > 1
-    variances = np.bincount(strata, weights=effects * effects)[sampled] * counts[sampled] / (counts[sampled] - 1)
-    error = sqrt(fsum(variances))
-    if error <= ROUNDING * max(1.0, abs(difference)):
-        return 1.0 if abs(difference) <= ROUNDING else 0.0
-    return float(2 * stdtr(degrees_of_freedom(variances, counts[sampled]), -abs(difference) / error))
+
+def ranges_of(better: NDArray[np.bool_], testable: bool = True) -> list[tuple[int, int] | None]:
+    """The best and worst possible rank of each system: one more than those above it, and all but those below it."""
+    count = len(better)
+    if not testable:
+        return [None] * count
+    return [(int(1 + better[:, i].sum()), int(count - better[i].sum())) for i in range(count)]
+
+
+def _small_strata(estimate: Estimate, clusters: Codes | None) -> tuple[tuple[int, int], ...]:
+    if estimate.strata is None or len(np.unique(estimate.strata[estimate.strata >= 0])) < 2:
+        return ()
+    strata = parts_of(estimate, clusters).strata
+    codes, counts = np.unique(strata, return_counts=True)
+    return tuple((int(code), int(count)) for code, count in zip(codes, counts, strict=True) if count < MIN_UNITS)

@@ -32,7 +32,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import fsum, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,7 @@ class _Design:
     level: float
     asymptotic: bool
     tuned: bool
+    is_finite: bool = False  # the target is the mean over these samples, and not over others like them
 
 
 def ppi_mean(
@@ -122,6 +123,7 @@ def ppi_mean(
     power: float | None = None,
     level: float = LEVEL,
     asymptotic: bool = False,
+    finite: bool = False,
 ) -> PpiEstimate:
     """The mean of the human labels of all samples; a win rate if the values are wins (1), ties (.5) and losses (0).
 
@@ -129,11 +131,18 @@ def ppi_mean(
     for labelling; without it, the labelled samples are a simple random sample. Only the ratios of the probabilities
     matter. `power` is lambda; None estimates it (PPI++), 1 is classical PPI, 0 ignores the judge.
     `asymptotic` gives the interval of the package ppi-python: normal quantiles, variances divided by n. It is too
-    narrow for few labels.
+    narrow for few labels. `finite` is for the mean over these N samples, of which n are a simple random sample: with
+    e = label - verdict * lambda N / (N - n), the error has the variance (1 - n/N) s_e^2 / n. By default, it is for the
+    population that the samples are drawn from.
     """
     parts = _mean_parts(*_checked(judge, human, probability))
+    if finite and probability is not None:
+        raise ValueError("the finite-population correction needs labels of a simple random sample")
+    if finite and parts.labelled.all():
+        exact = Interval(parts.base, 0.0, parts.base, parts.base, f"exact: all {len(judge):,} samples have a label")
+        return PpiEstimate(exact, 0.0, parts.labels, float(len(judge)))
     chosen = _best_power(parts, judge, human, clusters, weighted=probability is not None) if power is None else power
-    design = _Design(clusters, level, asymptotic, tuned=power is None)
+    design = _Design(clusters, level, asymptotic, power is None, finite)
     result = _interval([parts], [chosen], design)
     if probability is None:
         alone = _interval([parts], [0.0], design).stderr
@@ -275,7 +284,7 @@ def _interval(estimates: list[_Parts], powers: list[float], design: _Design) -> 
     for sign, parts, power in zip((-1.0, 1.0)[-len(estimates) :], estimates, powers, strict=True):
         units = _labelled_units(parts.labelled, design.clusters)
         freedom.append(units - 1 - (design.tuned and power > 0))
-        psi = parts.influence(power)
+        psi = _finite_influence(parts, power) if design.is_finite else parts.influence(power)
         if not design.asymptotic and freedom[-1] > 0:
             psi = np.where(parts.labelled, psi * sqrt(units / freedom[-1]), psi)
         value += sign * parts.value(power)
@@ -290,14 +299,29 @@ def _interval(estimates: list[_Parts], powers: list[float], design: _Design) -> 
     method = f"{design.level:.0%} PPI{'++' if design.tuned else ''} interval, {words}"
     if len(estimates) == 1 and estimates[0].rare is not None and not design.asymptotic:
         error = sqrt(error**2 + estimates[0].added_variance(powers[0], units))
-        return _rate_interval(
-            value, error, quantile, estimates[0], units, method.replace("interval", "Wilson interval")
-        )
-    return Interval(value, error, value - quantile * error, value + quantile * error, method)
+        method = method.replace("interval", "Wilson interval")
+        return _rate_interval(value, error, quantile, estimates[0], units, method, is_finite=design.is_finite)
+    low, high = value - quantile * error, value + quantile * error
+    if len(estimates) == 2 and all(parts.rare is not None for parts in estimates):  # a difference of rates
+        low, high = min(value, max(-1.0, low)), max(value, min(1.0, high))
+    return Interval(value, error, low, high, method)
 
 
-def _rate_interval(value: float, error: float, quantile: float, parts: _Parts, units: int, method: str) -> Interval:
-    """Wilson's interval with the effective number of labels, at most the number of samples (more if there are ties)."""
+def _finite_influence(parts: _Parts, power: float) -> Vector:
+    """The influence of labelled samples on the error for the mean over all samples, with the correction."""
+    left = 1 - parts.labels / len(parts.labelled)
+    influence = parts.base_influence - power / left * parts.slope_influence
+    result: Vector = np.where(parts.labelled, sqrt(left) * influence, 0.0)
+    return result
+
+
+def _rate_interval(
+    value: float, error: float, quantile: float, parts: _Parts, units: int, method: str, *, is_finite: bool
+) -> Interval:
+    """Wilson's interval with the effective number of labels, at most the number of samples (more if there are ties).
+
+    For the mean over these samples alone, there is no such limit.
+    """
     value = min(max(value, 0.0), 1.0)
     if error <= ROUNDING:  # all labels are equal
         return Interval(value, error, *wilson_bounds(value, units, quantile), method)
@@ -305,7 +329,7 @@ def _rate_interval(value: float, error: float, quantile: float, parts: _Parts, u
     inside = min(max(value, margin), 1 - margin)
     spread = inside * (1 - inside)
     most = len(parts.labelled) * (max(1.0, spread / parts.label_variance) if parts.label_variance > ROUNDING else 1.0)
-    low, high = wilson_bounds(inside, min(spread / error**2, most), quantile)
+    low, high = wilson_bounds(inside, min(spread / error**2, inf if is_finite else most), quantile)
     return Interval(value, error, min(low, value), max(high, value), method)
 
 

@@ -75,6 +75,14 @@ class SparseTable:
             width += table.width
         return cls(starts, columns, values, width)
 
+    def split(self, rows: int) -> tuple[SparseTable, SparseTable]:
+        """The first rows, and the others."""
+        cut = int(self.starts[rows])
+        return (
+            SparseTable(self.starts[: rows + 1], self.columns[:cut], self.values[:cut], self.width),
+            SparseTable(self.starts[rows:] - cut, self.columns[cut:], self.values[cut:], self.width),
+        )
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""

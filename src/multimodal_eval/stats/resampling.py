@@ -1,10 +1,14 @@
-"""Intervals for agreement statistics: the percentile bootstrap over units, or over groups of units.
+"""Intervals for agreement statistics: the Bayesian bootstrap over units, or over groups of units.
 
 Every agreement value is a function of statistics that add up over units. A resample is therefore a vector
 of weights, its statistics are one matrix product, and units with the same ratings are drawn together.
 
+The weights are Dirichlet. Pseudo-units that count as one and a half units are drawn with the others: half of them
+agree, and all labels are equally frequent. Resamples of the units alone would repeat what few units happen to show:
+after twenty units without a disagreement, that there is none.
+
 Reference:
-    Efron and Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall, chapters 6 and 13.
+    Rubin (1981). The Bayesian Bootstrap. Annals of Statistics 9, 130-134.
     For groups: Field and Welsh (2007). Bootstrapping clustered data. JRSS B 69(3), 369-390.
 """
 
@@ -31,6 +35,9 @@ Figures = Callable[[Vector], Vector]
 RESAMPLES = 1000
 NO_PAIRS = "no unit has two ratings"
 ONE_LABEL = "all ratings have the same label, so no disagreement was possible"
+PSEUDO_UNITS = 1.5  # what the pseudo-units count as together
+MIN_OTHER = 5  # ratings with another label than the most frequent one; with fewer, there is no interval
+_PSEUDO_ROWS = 64
 _MAX_CELLS = 1 << 22  # in the largest array of a resampling step: 32 MB
 
 
@@ -80,22 +87,53 @@ def with_interval(name: str, interval: Interval, n_units: int, n_annotators: int
     return Agreement(name, interval.value, interval.stderr, low, high, n_units, n_annotators, interval.method)
 
 
-def estimate(statistics: SparseTable, pattern: Codes, figures: Figures, plan: Resampling) -> list[Interval | None]:
+def pseudo_codes(codes: Codes, labels: int) -> Codes:
+    """Ratings of pseudo-units: half of them agree, in the others one rating has another label; labels are uniform.
+
+    `codes` are those of the units; pseudo-units lack the same ratings as they do.
+    """
+    random = np.random.default_rng(0)
+    rated = (codes >= 0)[random.integers(len(codes), size=_PSEUDO_ROWS)]
+    rows = np.repeat(np.arange(_PSEUDO_ROWS)[:, None] % labels, codes.shape[1], axis=1)
+    differing = np.arange(_PSEUDO_ROWS // 2, _PSEUDO_ROWS)
+    column = np.where(rated, random.random(rated.shape), -1.0).argmax(axis=1)[differing]
+    rows[differing, column] = (rows[differing, column] + random.integers(1, max(2, labels), len(differing))) % labels
+    return np.where(rated, rows, -1)
+
+
+def rare(codes: Codes) -> str | None:
+    """Why there is no interval: too few ratings differ from the most frequent label. None if enough do."""
+    counts = np.bincount(codes[codes >= 0])
+    other = int(counts.sum() - counts.max(initial=0))
+    if other >= MIN_OTHER or not counts.sum():
+        return None
+    return f"only {other} of {int(counts.sum())} ratings differ from the most frequent label"
+
+
+def without_interval(interval: Interval, reason: str | None) -> Interval:
+    """The value alone if there is a reason."""
+    return interval if reason is None else Interval(interval.value, None, None, None, f"no interval: {reason}")
+
+
+def estimate(
+    statistics: SparseTable, pattern: Codes, figures: Figures, plan: Resampling, pseudo: SparseTable
+) -> list[Interval | None]:
     """The values over all units, each with its interval; None if a value is undefined.
 
-    `statistics` has one row per pattern; `pattern` is the row index of each unit.
+    `statistics` has one row per pattern; `pattern` is the row index of each unit. `pseudo` has the same statistics of
+    the pseudo-units.
     """
     counts = np.bincount(pattern, minlength=statistics.shape[0]).astype(np.float64)
     values = figures(statistics.totals(counts)[None, :])[0]
     if plan.groups is None:
-        noun, drawn, chances = "unit", statistics, counts / len(pattern)
+        noun, drawn, weights = "unit", statistics, counts
         draws = len(pattern)
     else:
         noun, drawn = "group", _by_group(statistics, pattern, plan.groups)
         draws = drawn.shape[0]
-        chances = np.full(draws, 1 / draws)
+        weights = np.ones(draws)
     if plan.resamples and draws > 1:
-        sampled = _resampled(drawn, chances, draws, figures, plan)
+        sampled = _resampled(drawn, weights, pseudo, len(pattern) / draws, figures, plan)
     else:
         sampled = np.zeros((0, len(values)))
     units = f"{draws:,} {noun}s" if draws > 1 else f"1 {noun}"
@@ -114,14 +152,19 @@ def _by_group(statistics: SparseTable, pattern: Codes, groups: Codes) -> SparseT
     return statistics.summed(SparseTable.of_cells(rows, columns, units.astype(np.float64), shape))
 
 
-def _resampled(drawn: SparseTable, chances: Vector, draws: int, figures: Figures, plan: Resampling) -> Vector:
-    """The values of every resample, computed in blocks to bound the memory."""
+def _resampled(
+    drawn: SparseTable, weights: Vector, pseudo: SparseTable, size: float, figures: Figures, plan: Resampling
+) -> Vector:
+    """The values of every resample, computed in blocks to bound the memory. `size` is that of a drawn unit."""
     random = np.random.default_rng(plan.seed)
-    step = max(1, _MAX_CELLS // max(drawn.shape))
+    step = max(1, _MAX_CELLS // max(*drawn.shape, *pseudo.shape))
+    shapes = np.concatenate([weights, np.full(pseudo.shape[0], PSEUDO_UNITS / max(1, pseudo.shape[0]))])
     blocks = []
     for start in range(0, plan.resamples, step):
-        size = min(step, plan.resamples - start)
-        blocks.append(figures(drawn.totals(random.multinomial(draws, chances, size=size).astype(np.float64))))
+        gammas = random.standard_gamma(shapes, size=(min(step, plan.resamples - start), len(shapes)))
+        shares = gammas / gammas.sum(axis=1, keepdims=True) * weights.sum()
+        mine, others = shares[:, : len(weights)], shares[:, len(weights) :] * size
+        blocks.append(figures(drawn.totals(mine) + pseudo.totals(others)))
     return np.concatenate(blocks)
 
 
@@ -133,10 +176,10 @@ def _percentiles(value: float, sampled: Vector, resamples: int, units: str) -> I
     if lost > resamples / 2:
         return Interval(value, None, None, None, f"no interval: undefined in {lost:,} of {resamples:,} resamples")
     low, high = np.quantile(sampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    method = f"{LEVEL:.0%} percentile bootstrap, {resamples:,} resamples of {units}"
+    method = f"{LEVEL:.0%} Bayesian bootstrap, {resamples:,} resamples of {units}"
     if lost:
         method += f", {lost:,} of them undefined and left out"
-    return Interval(value, float(np.std(sampled, ddof=1)), float(low), float(high), method)
+    return Interval(value, float(np.std(sampled, ddof=1)), min(value, float(low)), max(value, float(high)), method)
 
 
 def side_by_side(blocks: Sequence[SparseTable | Vector]) -> SparseTable:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector
+from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, within
 
 RESAMPLES = 2000
 LARGE = 10_000  # with more clusters, the resampled mean of a stratum is practically normal
@@ -93,6 +93,7 @@ def stratified_mean(values: Vector, clusters: Codes | None, strata: Strata) -> E
         rows * (values - of_strata[strata.codes]),
         strata=np.where(weights[strata.codes] > 0, strata.codes, -1),
         contributions=rows * values,
+        weights=rows,
     )
 
 
@@ -139,13 +140,30 @@ def stratified_interval(estimate: Estimate, clusters: Codes | None = None, level
     if any(len(effects) == 1 for effects in strata.values()):
         reason = units if count == 1 else f"{units}, one of which has a single {unit}"
         return Interval(estimate.value, None, None, None, f"no interval: {reason}")
-    sampled = estimate.value + sum((_resampled(effects, code) for code, effects in strata.items()), np.zeros(RESAMPLES))
     variances = np.array([_variance(effects) for effects in strata.values()])
-    tail = _tail(variances, np.array([len(effects) for effects in strata.values()]), level)
-    low, high = np.quantile(sampled, [tail, 1 - tail])
-    within = " within strata" if len(strata) > 1 else ""
-    method = f"{level:.0%} percentile bootstrap{within}, {RESAMPLES:,} resamples, {units}"
-    return Interval(estimate.value, sqrt(fsum(variances)), float(low), float(high), method)
+    counts = np.array([len(effects) for effects in strata.values()])
+    if not variances.any():
+        return _of_equal_values(estimate, int(counts.min()), units, level)
+    sampled = estimate.value + sum((_resampled(effects, code) for code, effects in strata.items()), np.zeros(RESAMPLES))
+    tail = _tail(variances, counts, level)
+    ends = np.quantile(sampled, [tail, 1 - tail])
+    low, high = within(float(ends[0]), float(ends[1]), estimate)
+    inside = " within strata" if len(strata) > 1 else ""
+    method = f"{level:.0%} percentile bootstrap{inside}, {RESAMPLES:,} resamples, {units}"
+    return Interval(estimate.value, sqrt(fsum(variances)), low, high, method)
+
+
+def _of_equal_values(estimate: Estimate, count: int, units: str, level: float) -> Interval:
+    """If nothing varies within strata, as `interval_of_equal_values` with the clusters of the smallest stratum."""
+    from multimodal_eval.stats.special import stdtrit
+
+    low, high = estimate.bounds
+    if low is None or high is None:
+        return Interval(estimate.value, 0.0, None, None, f"no interval: {units} that do not vary")
+    t = float(stdtrit(count - 1, (1 + level) / 2))
+    other, value = t * t / (count + t * t), estimate.value
+    method = f"{level:.0%} Wilson interval of the share of other values, all values of a stratum equal, {units}"
+    return Interval(value, 0.0, value - other * (value - low), value + other * (high - value), method)
 
 
 def _tail(variances: Vector, counts: Codes, level: float) -> float:
@@ -155,8 +173,6 @@ def _tail(variances: Vector, counts: Codes, level: float) -> float:
     """
     from multimodal_eval.stats.special import ndtr, stdtrit
 
-    if not variances.any():
-        return (1 - level) / 2
     return float(ndtr(-stdtrit(degrees_of_freedom(variances, counts), (1 + level) / 2)))
 
 

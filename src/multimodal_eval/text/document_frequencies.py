@@ -208,11 +208,12 @@ class DocumentFrequencies:
 
     def check(self) -> None:
         """Raise `InputError` if every weight would be 0."""
-        if not self._has_weights:
+        if not self.has_weights:
             raise _too_small()
 
     @cached_property
-    def _has_weights(self) -> bool:
+    def has_weights(self) -> bool:
+        """Whether a weight is not 0."""
         return self.is_condensed or (self.images > 1 and self.table.varies())  # condensing checks the weights
 
     def fit_for(self, tokenizer: str) -> DocumentFrequencies:
@@ -238,13 +239,15 @@ class DocumentFrequencies:
         return sha256(self.condensed()._content()).hexdigest()
 
 
+TOO_SMALL = (
+    "CIDEr weights words by how few images they occur in, and no two images of the corpus have different references: "
+    "every weight would be 0."
+)
+
+
 def _too_small() -> InputError:
-    message = (
-        "CIDEr weights words by how few images they occur in, and no two images of the corpus have different "
-        "references: every weight would be 0."
-    )
     hint = "Score more images together, or set the option `df: coco-val2014`."
-    return InputError([Problem(code="CORPUS_TOO_SMALL", message=message, hint=hint)])
+    return InputError([Problem(code="CORPUS_TOO_SMALL", message=TOO_SMALL, hint=hint)])
 
 
 def _captions(references: pa.Array, tokenizer: str, *, with_ngrams: bool = True) -> Captions:

@@ -36,7 +36,6 @@ def test_an_unknown_type_names_the_four(problems):
         (None, ["TYPE"]),
         ({"type": "Text2Text", "replies": []}, ["LENGTH"]),
         ({"type": "Text2Text", "replies": "a"}, ["TYPE"]),
-        ({"type": "Text2Text", "replies": ["a"]}, ["TYPE"]),
         ({"type": "Text2Text", "replies": [[]]}, ["NO_REFERENCE"]),
         ({"type": "Text2Text", "replies": [["a", " "]]}, ["EMPTY_REFERENCE"]),
         ({"type": "Text2Text", "replies": [["a", None]]}, ["TYPE"]),

@@ -66,7 +66,7 @@ def test_one_of_several_record_sets_must_be_chosen():
     _, problems = samples_of(FIXTURES / "croissant.json")
     (problem,) = problems.kept
     assert problem.message == "there are several record sets: questions, captions, facts, words."
-    assert problem.hint == "Choose one: --format croissant:questions"
+    assert problem.hint == "Choose one: --as croissant:questions"
 
 
 def test_unknown_record_sets_and_options():

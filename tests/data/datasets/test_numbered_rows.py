@@ -16,10 +16,14 @@ def ids(path):
     return [sample.id for sample in run.samples()]
 
 
-def test_rows_are_numbered_only_if_it_is_asked_for(tmp_path):
+def test_rows_without_ids_are_numbered(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(2 * ANSWER)
     assert ids(path) == ["0", "1"]
+    run = evaluate(path, metrics=["exact_match"])
+    assert [sample.id for sample in run.samples()] == ["0", "1"]
+    assert run.info.input_notes == ["no column is `id`, so the samples are numbered. To take a column: --map id=COLUMN"]
+    path.write_text(ANSWER + '{"id": "x", "references": ["a"], "generated_answer": "a"}\n')
     with pytest.raises(InputError, match="MISSING_ID"):
         evaluate(path, metrics=["exact_match"])
 

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from multimodal_eval.core.records import LOG, ImportInfo, ReportedScore
+from multimodal_eval.data.logs.recognised import log_format
+from multimodal_eval.data.readers.files import file_set
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.run.config import overlaid
+from multimodal_eval.run.engine.base import Engine
+from multimodal_eval.run.import_log import recorded_settings
+from multimodal_eval.run.opening import planned
+from multimodal_eval.run.start import start
+
 FIXTURES = Path(__file__).parent / "fixtures"
 LM_EVAL = FIXTURES / "lm-eval"  # lm-eval 0.4.13
 LMMS_EVAL = FIXTURES / "lmms-eval"  # lmms-eval 0.7.3
@@ -18,3 +28,24 @@ def log_of(folder: Path, task: str) -> Path:
     """The samples of a task."""
     (path,) = (path for path in folder.glob("*.jsonl") if f"samples_{task}" in path.name)
     return path
+
+
+def pooled_run(folder: Path, output: Path) -> Run:
+    """All logs of a folder as one run, which imports were until 0.2: such runs can still be read."""
+    files = file_set(folder).files
+    logs = [(file.prefix.removesuffix("/"), log_format(str(file.log)).info(file.path)) for file in files]
+    scores = {score.column: score for _, log in logs for score in reversed(log.scores)}
+    reported = [
+        ReportedScore(metric=score.column, value=score.own_mean, log=name)
+        for name, log in logs
+        for score in log.scores
+        if score.own_mean is not None
+    ]
+    info = ImportInfo(
+        harness=logs[0][1].harness,
+        task=", ".join(str(log.task) for _, log in logs),
+        files=[str(file.path) for file in files],
+        reported=reported,
+    )
+    plan, source = planned(overlaid(None, **recorded_settings([*scores.values()]), by=[LOG]), folder, None)
+    return Run(*start(plan, source, output, Engine.of("local"), False, imported=info))

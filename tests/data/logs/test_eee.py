@@ -1,7 +1,8 @@
 """Records of Every Eval Ever that other programs wrote, and damaged ones.
 
-The fixtures were made by every_eval_ever 0.3.0 (`convert lm_eval --include_samples`) from logs of lm-eval 0.4.13; see
-tools/make_logs/eee_records.py.
+The fixtures were made from logs of lm-eval 0.4.13 with every_eval_ever 0.3.0, which needs Python 3.12, by
+`every_eval_ever convert lm_eval --log_path tests/data/logs/fixtures/lm-eval --output_dir OUT/data --include_samples`:
+the tasks toy_sum (two filters) and toy_captions (several references, written as the source of a Python list).
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval import evaluate
+from multimodal_eval import evaluate, import_log
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.data.logs.eee import FORMAT
 from multimodal_eval.data.logs.recognised import recognised
 from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.run.import_log import import_log
 
 FIXTURES = Path(__file__).parent / "fixtures" / "eee" / "data"
 (SUM,) = FIXTURES.glob("toy_sum/*/*/*_samples.jsonl")
@@ -238,8 +238,8 @@ def test_results_that_share_an_id_or_a_name(tmp_path):
         ("eee.f1_b", 1.0),
     ]
     assert info.notes == (
-        "2 results have the id 'acc', so that their means are not compared",
-        "no instances, so that it is left out: rare",
+        "2 results have the id 'acc', so their means are not compared",
+        "left out, because it has no instances: rare",
     )
 
 

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
+from multimodal_eval import import_log
 from multimodal_eval.data.logs.evalscope import FORMAT
 from multimodal_eval.data.logs.recognised import recognised
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import EVALSCOPE
 from tests.data.readers.reading import read
 

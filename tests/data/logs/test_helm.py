@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
+from multimodal_eval import import_log
 from multimodal_eval.data.logs.helm import FORMAT
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import HELM
 from tests.data.readers.reading import read
 
@@ -31,7 +31,7 @@ def test_means_that_are_not_compared_are_noted(run):
     assert FORMAT.info(run / STATE).notes == ()
     (run / "stats.json").unlink()
     assert FORMAT.info(run / STATE).notes == (
-        "there is no stats.json beside the samples, so that its means are not compared",
+        "there is no stats.json beside the samples, so its means are not compared",
     )
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval import import_log
 from multimodal_eval.data.logs.inspect_eval import FORMAT
 from multimodal_eval.data.logs.inspect_samples import score_values
 from multimodal_eval.data.logs.recognised import recognised
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.inspect_log import problems_of, records, samples
 from tests.data.logs.zip_files import Entry, write_zip
 
@@ -71,10 +71,10 @@ def test_samples_that_failed_have_no_answer_and_no_score():
     assert not any(key.startswith("inspect.") for key in failed.metadata)
 
 
-def test_a_score_that_is_nan_is_missing():
+def test_a_score_that_is_nan_is_unscored_and_says_so():
     unscored = samples(LOGS / "epochs.eval")[3]
     assert unscored.generated_answer == "w4"
-    assert "inspect.graded" not in unscored.metadata
+    assert unscored.metadata["inspect.graded"] == "NaN"
     assert unscored.metadata["reason.graded"] == "parse_error"
     assert unscored.metadata["inspect.match"] == 1.0
 

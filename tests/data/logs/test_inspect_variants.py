@@ -6,12 +6,11 @@ import json
 
 import pytest
 
+from multimodal_eval import evaluate, import_log
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.logs.inspect_eval import FORMAT
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.run.evaluate import evaluate
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.inspect_log import HEADER, SAMPLE, first, log, problems_of, records, samples
 from tests.data.logs.zip_files import ZSTD, Entry, write_zip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from multimodal_eval import import_log, import_logs
 from multimodal_eval.data.logs.lighteval import FORMAT
 from multimodal_eval.data.logs.recognised import recognised
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import LIGHTEVAL
 from tests.data.readers.reading import read
 
@@ -60,10 +60,10 @@ def test_the_means_are_those_of_the_results():
     assert (info.model, info.task, info.version) == ("toy/scripted", "toy_choice|0", None)
 
 
-def test_all_tasks_of_a_folder_are_one_run():
-    imported = import_log(LIGHTEVAL, progress=False)
-    assert len(imported.run) == 6
-    assert len(imported.means) == 3
+def test_each_task_of_a_folder_is_a_run(tmp_path):
+    runs = [each.run for each in import_logs(LIGHTEVAL, output=tmp_path / "suite").imported]
+    assert [len(run) for run in runs] == [3, 3]
+    assert [run.info.imported.task for run in runs] == ["toy_choice|0", "toy_sum|2"]
 
 
 def test_post_processed_text_is_the_answer(tmp_path):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval import import_log
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.logs.lm_eval import FORMAT
 from multimodal_eval.data.logs.sample_lines import MOST_FILTERS, references_of, split_reasoning
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.data.readers.reading import read
 
@@ -75,7 +75,7 @@ def test_what_the_log_says_about_itself():
     info = FORMAT.info(log_of(LM_EVAL, "toy_word"))
     assert (info.harness, info.version, info.model, info.task) == ("lm-eval", "0.4.13", "toys/scripted", "toy_word")
     perplexity, accuracy = info.scores
-    assert (perplexity.column, perplexity.aggregation) == ("lm-eval.perplexity", "perplexity")
+    assert (perplexity.column, perplexity.aggregation) == ("lm-eval.loglikelihood", "perplexity")
     assert perplexity.direction == "higher"  # the values are log-likelihoods, although a lower perplexity is better
     assert (accuracy.own_mean, accuracy.own_count, accuracy.aggregation) == (pytest.approx(1 / 3), 3, None)
 

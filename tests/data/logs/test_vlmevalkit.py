@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 
+from multimodal_eval import import_log
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.logs.recognised import recognised
 from multimodal_eval.data.logs.vlmevalkit import FORMAT
-from multimodal_eval.run.import_log import import_log
 from tests.data.logs.fixture_logs import VLMEVALKIT
 from tests.data.logs.test_xlsx_rows import inline, write_xlsx
 from tests.data.readers.reading import read

@@ -31,7 +31,7 @@ ROWS = [
     ("NO_REFERENCE", '{"id": "b", "references": []}'),
     ("EMPTY_REFERENCE", '{"id": "b", "references": ["x", " "]}'),
     ("EMPTY_REFERENCE", '{"id": "b", "expected_answer": ""}'),
-    ("TYPE", '{"id": "b", "references": "a dog"}'),
+    ("TYPE", '{"id": "b", "references": {"a": "dog"}}'),
     ("TYPE", '{"id": "b", "references": ["a", 3]}'),
     ("TYPE", '{"id": "b", "generated_answer": 3}'),
     ("TYPE", '{"id": "b", "relevant": "yes"}'),
@@ -65,8 +65,8 @@ def test_a_bad_line_is_reported_and_the_others_are_read(tmp_path, code, line):
 
 
 def test_messages_show_the_value_and_a_hint(tmp_path):
-    (problem,) = problems_of(tmp_path, '{"id": "b", "references": "a dog"}')
-    assert "`references` must be a list of strings. Got 'a dog' instead. (id 'b')" in str(problem)
+    (problem,) = problems_of(tmp_path, '{"id": "b", "references": 5}')
+    assert "`references` must be a list of strings. Got 5 instead. (id 'b')" in str(problem)
     (problem,) = problems_of(tmp_path, '{"id": "b", "perplexity": 0.5}')
     assert "Is the minus sign missing?" in str(problem)
     (problem,) = problems_of(tmp_path, '{"id": "b", "question": "ab\\u0000"}')

@@ -77,11 +77,16 @@ def from_memory(rows, columns=None, annotators=()):
 
 def test_the_documented_table_is_the_one_of_the_code():
     text = (ROOT / "docs" / "input.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| (taken|taken from two files|suggested for `\w+`) \| (.+) \|$", text, re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| (taken|taken from two files|taken as `\w+`|suggested for `\w+`) \| (.+) \|$", text, re.MULTILINE
+        )
+    )
     documented = {kind: tuple(re.findall(r"`(\w+)`", names)) for kind, names in rows.items()}
     assert documented == {
         "taken": TAKEN,
         "taken from two files": TAKEN_IN_PAIRS,
+        "taken as `choices`": column_names.CHOICES,
         **{f"suggested for `{field}`": names for field, names in SUGGESTED.items()},
     }
 
@@ -243,7 +248,7 @@ def test_a_file_that_cannot_be_read_has_no_columns(tmp_path):
 def test_kinds_agree_between_a_schema_and_records(tmp_path):
     rows = [{"id": "a", "refs": ["x"], "n": 1, "nested": {"a": 1}, "none": None}]
     as_parquet(tmp_path / "d.parquet", rows)
-    expected = {"id": "text", "refs": "texts", "n": "other", "nested": "other", "none": "null"}
+    expected = {"id": "text", "refs": "texts", "n": "integer", "nested": "other", "none": "null"}
     assert peeked(tmp_path / "d.parquet") == kinds_of(rows) == expected
 
 
@@ -252,6 +257,7 @@ def test_kinds_agree_between_a_schema_and_records(tmp_path):
     [
         ("generated_answer", {"answer": "x"}, "generated_answer", "answer"),
         ("generated_answer", {"caption": "x"}, "generated_answer", "caption"),
+        ("generated_answer", {"split": 4, "zeile": "x"}, "generated_answer", "zeile"),
         ("generated_answer", {"answer": "x", "pred": "y"}, "generated_answer", "pred"),
         ("generated_answer", {"genrated_answer": "x"}, "generated_answer", "genrated_answer"),
         ("generated_answer", {"Generated Answer": "x"}, "generated_answer", "Generated Answer"),
@@ -272,7 +278,7 @@ def test_the_likely_column(need, row, field, column):
     assert (likely.field, likely.column) == (field, column)
 
 
-@pytest.mark.parametrize("row", [{}, {"split": "x"}, {"answer": 3}, {"answer": None}, {" answer": "x"}])
+@pytest.mark.parametrize("row", [{}, {"split": 4}, {"answer": 3}, {"answer": None}, {" answer": "x"}])
 def test_no_likely_column(row):
     assert suggestion("generated_answer", kinds_of([row])) is None
 

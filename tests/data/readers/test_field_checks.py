@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
+import numpy as np
 import pytest
 
 from multimodal_eval.data.readers import field_checks
@@ -13,6 +14,7 @@ from multimodal_eval.data.readers.field_checks import (
     checked_boolean,
     checked_boxes,
     checked_epoch,
+    checked_expected,
     checked_logprobs,
     checked_name,
     checked_perplexity,
@@ -34,6 +36,9 @@ from multimodal_eval.data.readers.field_checks import (
         (checked_name, 7, "7"),
         (checked_name, "a", "a"),
         (checked_references, ("a", "é"), ["a", "é"]),
+        (checked_references, "a dog", ["a dog"]),
+        (checked_expected, 0, "0"),
+        (checked_expected, np.int64(7), "7"),
         (checked_boolean, False, False),
     ],
 )
@@ -62,7 +67,8 @@ def test_values_at_the_ends_are_taken(check, value, checked):
         (checked_references, [], "NO_REFERENCE"),
         (checked_references, ["a", " "], "EMPTY_REFERENCE"),
         (checked_references, ["a", 1], "TYPE"),
-        (checked_references, "a", "TYPE"),
+        (checked_references, " ", "EMPTY_REFERENCE"),
+        (checked_references, 3, "TYPE"),
         (checked_boolean, 1, "TYPE"),
         (checked_text, "a\0", "CONTROL_CHAR"),
         (checked_text, "\ud800", "CONTROL_CHAR"),

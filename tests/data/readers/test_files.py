@@ -22,8 +22,8 @@ from multimodal_eval.data.readers.files import _natural, file_set
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
-from multimodal_eval.run import plan as planning
 from tests.data.readers.test_readers import write
+from tests.parts import set_part_size
 
 FORMATS = ["jsonl", "ndjson", "json", "csv", "tsv", "parquet", "jsonl.gz", "csv.zst"]
 
@@ -268,7 +268,7 @@ def test_an_interrupted_reading_resumes_from_another_folder(tmp_path, monkeypatc
     for part in range(3):
         put(home / f"part-{part}.jsonl", rows(4 * part, 4))
     monkeypatch.chdir(home)
-    monkeypatch.setattr(planning, "PART_SIZE", 4)
+    set_part_size(monkeypatch, 4)
     whole = evaluate(name, metrics=["cider"], output=tmp_path / "whole")
 
     def interrupted(path):

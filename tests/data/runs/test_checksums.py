@@ -88,7 +88,7 @@ def test_a_manifest_of_another_run_is_noticed(tmp_path):
 
 def test_a_run_in_memory_gets_checksums_when_it_is_saved(tmp_path):
     run = evaluate(ROWS, metrics=["cider"])
-    assert run.folder.defers
+    assert run.folder.storage.defers
     saved = run.save(tmp_path / "saved")
     evaluate(ROWS, metrics=["cider"], output=tmp_path / "stored")
     for name in ("manifest.json", "results.json"):

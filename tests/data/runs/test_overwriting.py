@@ -10,11 +10,8 @@ from multimodal_eval import evaluate, load_run, rescore
 from multimodal_eval.core.errors import InputError, RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import storage_at
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
 from tests.cli.command_line import mmeval
-from tests.run.stopping_executor import StoppedError, StoppingExecutor
+from tests.run.stopping_executor import StoppedError, stopping
 
 OLD = [{"id": "a", "generated_answer": "old", "references": ["new"]}]
 NEW = [{"id": "a", "generated_answer": "new", "references": ["new"]}]
@@ -47,9 +44,8 @@ def test_a_finished_run_is_replaced(place):
 
 
 def test_an_unfinished_run_is_replaced(tmp_path):
-    plan, source = planned(overlaid(None, metrics=["exact_match"]), OLD, None)
     with pytest.raises(StoppedError):
-        start(plan, source, tmp_path / "run", StoppingExecutor(0))
+        evaluate(OLD, metrics=["exact_match"], output=tmp_path / "run", engine=stopping(0))
     assert score(NEW, tmp_path / "run", overwrite=True)["exact_match"]["value"] == 1.0
 
 
@@ -113,9 +109,8 @@ def test_a_run_in_use_is_not_replaced(tmp_path):
 
 def test_the_old_run_is_kept_until_the_new_one_is_scored(tmp_path):
     score(OLD, tmp_path / "run")
-    plan, source = planned(overlaid(None, metrics=["exact_match"]), NEW, None)
     with pytest.raises(StoppedError):
-        start(plan, source, tmp_path / "run", StoppingExecutor(0), overwrite=True)
+        evaluate(NEW, metrics=["exact_match"], output=tmp_path / "run", engine=stopping(0), overwrite=True)
     assert load_run(tmp_path / "run" / "replaced.partial")["exact_match"]["value"] == 0.0
     mmeval("score", "--resume", str(tmp_path / "run"))
     assert load_run(tmp_path / "run")["exact_match"]["value"] == 1.0

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs.run_folder import PartWriter
+from multimodal_eval.data.runs.run_folder import writing_parts
 from multimodal_eval.data.runs.sample_table import to_table
+from multimodal_eval.data.runs.storage import storage_at
 
 
 class Folder:
     """Takes the place of a run folder."""
 
-    defers = False
-
     def __init__(self, location, broken=()):
         self.location, self.broken, self.parts = location, broken, {}
+        self.storage = storage_at(location)
 
     def write_part(self, kind, number, table):
         if number in self.broken:
@@ -28,9 +28,9 @@ def table(number):
 
 
 def write(folder, tables):
-    with PartWriter(folder) as writer:
+    with writing_parts(folder) as write_part:
         for number, content in enumerate(tables):
-            writer.write(number, content)
+            write_part(number, content)
 
 
 @pytest.mark.parametrize("remote", [False, True])

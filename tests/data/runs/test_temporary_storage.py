@@ -12,7 +12,7 @@ from multimodal_eval import Run, Sample, evaluate, load_run, metric, rescore, re
 from multimodal_eval.core.errors import OpenSamplesError
 from multimodal_eval.data.runs import run_folder, temporary_storage
 from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
-from multimodal_eval.run import plan
+from tests.parts import set_part_size
 
 SAMPLES = [
     Sample(id=str(number), generated_answer=f"a {number}", references=[f"a {number % 3}"]) for number in range(30)
@@ -105,10 +105,10 @@ def test_a_saved_copy_and_a_rescored_run_have_all_files(tmp_path):
 
 
 def test_a_run_of_several_or_large_parts_is_on_the_disk(monkeypatch):
-    monkeypatch.setattr(plan, "PART_SIZE", 10)
+    set_part_size(monkeypatch, 10)
     run = evaluate(SAMPLES, metrics=["exact_match"])
     assert len([name for name in on_disk(scratch_of(run)) if name.startswith("scores/")]) == 3
-    monkeypatch.setattr(plan, "PART_SIZE", 100)
+    set_part_size(monkeypatch, 100)
     monkeypatch.setattr(run_folder, "_SMALL", 10)
     assert len(on_disk(scratch_of(evaluate(SAMPLES, metrics=["exact_match"])))) > 4
 

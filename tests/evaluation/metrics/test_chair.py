@@ -10,8 +10,7 @@ import pytest
 
 from multimodal_eval import Rows, Sample, evaluate
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.evaluation.metrics.chair_i import compute_chair_i
-from multimodal_eval.evaluation.metrics.chair_s import compute_chair_s
+from multimodal_eval.evaluation.metrics.chair import compute_chair_i, compute_chair_s
 from multimodal_eval.text.pos import tagger_label
 
 

@@ -10,8 +10,10 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import configured
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.evaluation.encoder_metric import half_cosine
-from multimodal_eval.evaluation.metrics.contextual_relevance import compute_contextual_relevance
-from multimodal_eval.evaluation.metrics.semantic_similarity import compute_semantic_similarity
+from multimodal_eval.evaluation.metrics.semantic_similarity import (
+    compute_contextual_relevance,
+    compute_semantic_similarity,
+)
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample
 from multimodal_eval.models.encoders import open_sentence_encoder
 from tests.models.sentences.test_by_name import recorded

@@ -10,10 +10,12 @@ from multimodal_eval import Box, Sample, evaluate
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import configured, lone_scorer
 from multimodal_eval.core.rules import find_rule, rules_of
-from multimodal_eval.evaluation.metrics.acc_at_iou import compute_acc_at_iou
-from multimodal_eval.evaluation.metrics.iou import compute_iou
-from multimodal_eval.evaluation.metrics.point_in_box import compute_point_in_box
-from multimodal_eval.evaluation.regions import intersection_over_union
+from multimodal_eval.evaluation.metrics.boxes import (
+    compute_acc_at_iou,
+    compute_iou,
+    compute_point_in_box,
+    intersection_over_union,
+)
 
 pytestmark = pytest.mark.property
 

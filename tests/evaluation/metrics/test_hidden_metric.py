@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics.hidden_metric import compute_hidden_metric
@@ -23,3 +25,13 @@ def test_a_rule_must_exist():
         configured(compute_hidden_metric, {"rule": 3})
     with pytest.raises(ConfigError, match=r"has no option 'rul'. Did you mean 'rule'"):
         configured(compute_hidden_metric, {"rul": "choice"})
+
+
+def test_log_probabilities_stand_for_a_perplexity():
+    samples = [
+        {"id": "both", "perplexity": 4.0, "logprobs": [-9.0], "generated_answer": "x"},
+        {"id": "logprobs", "logprobs": [-1.0, -3.0], "generated_answer": "x"},
+        {"id": "none", "generated_answer": "x"},
+    ]
+    run = evaluate(samples, metrics=["hidden_metric"], progress=False)
+    assert run.scores(["hidden_metric"]).column(0).to_pylist() == [0.25, pytest.approx(np.exp(-2.0)), None]

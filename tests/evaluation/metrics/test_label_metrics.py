@@ -101,7 +101,8 @@ def test_it_equals_the_clarity_functions():
         ("f1_majority", "task2_evasion_majority_vote"),
     ):
         assert run[name]["value"] == pytest.approx(expected[key]["macro_f1"], abs=1e-12)
-        assert [run[name]["low"], run[name]["high"]] == pytest.approx(expected[key]["macro_f1_interval"], abs=1e-12)
+        ends = expected[key]["macro_f1_interval"] or [None, None]  # some classes are rare
+        assert [run[name]["low"], run[name]["high"]] == [end and pytest.approx(end, abs=1e-12) for end in ends]
 
 
 def test_by_default_the_taxonomy_has_all_gold_and_annotators_labels():

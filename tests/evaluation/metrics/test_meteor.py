@@ -329,9 +329,9 @@ def test_russian_of_2005_counts_chunks():
 @pytest.mark.parametrize(
     ("options", "resources"),
     [
-        ({"variant": "fmean", "language": "ru"}, ("opencorpora-ru", "wiktionary-ru")),
-        ({"variant": "2005", "language": "auto"}, ("opencorpora-ru", "wiktionary-ru")),
-        ({"variant": "fmean", "language": "auto", "synonyms": {"ru": "ruwordnet:a.db"}}, ("opencorpora-ru",)),
+        ({"variant": "fmean", "language": "ru"}, ("wiktionary-ru",)),
+        ({"variant": "2005", "language": "auto"}, ("wiktionary-ru",)),
+        ({"variant": "fmean", "language": "auto", "synonyms": {"ru": "ruwordnet:a.db"}}, ()),
         ({"variant": "fmean", "language": "ru", "synonyms": "none"}, ()),
         ({"variant": "fmean", "language": "en"}, ()),
     ],

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from multimodal_eval import Sample, evaluate, rescore
+from multimodal_eval.core.errors import InputError
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, options_of
 from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_choice
 from multimodal_eval.stats.estimates import all_right
+from tests.parts import set_part_size
 
 
 def question(number, answer, gold="A", **fields):
@@ -112,18 +114,21 @@ def notes_of(rows, **options):
     return run(rows, **options).outcome.notes
 
 
-@pytest.mark.parametrize(
-    ("gold", "changed"),
-    [
-        (["1"], 0),  # the text of B, which is also at the position 1
-        (["1", "2", " 3 ", "0"], 3),  # as positions: B, C, D, A; as texts: B, A, C, D
-    ],
-)
-def test_a_note_says_how_numbers_among_numbers_are_read(gold, changed):
-    assert notes_of(numbered(gold)) == [
-        f"multiple_choice: gold numbers among choices that are numbers are read as texts of choices ({len(gold)} ×); "
-        f"as positions from 0, {changed} would be another choice: --option multiple_choice.gold=index"
-    ]
+def test_a_number_is_a_position_unless_it_is_the_text_of_another_choice():
+    rows = numbered([0, 1, "2", 3], ["dog", "cat", "bird", "7"])
+    scored = run([{**row, "prediction": "C"} for row in rows])
+    assert [row["multiple_choice"] for row in scored.scores().to_pylist()] == [0, 0, 1, 0]
+    assert scored.outcome.notes == []
+    assert notes_of(numbered(["1"])) == []  # the text of B, which is also at the position 1
+    with pytest.raises(InputError) as refused:  # as positions: B, C, D, A; as texts: B, A, C, D
+        run(numbered([1, 2, " 3 ", 0]))
+    assert len(refused.value.problems) == 3
+    assert (
+        "the gold answer 2 is the text of the choice A and the position of C. Say which one is meant: "
+        "--option multiple_choice.gold=text, or gold=index"
+    ) in refused.value.problems[0].message
+    values = [run([{**row, "prediction": "C"} for row in numbered([2])], gold=gold) for gold in ("text", "index")]
+    assert [each["multiple_choice"]["value"] for each in values] == [0, 1]
 
 
 def test_a_note_about_choices_with_numbers_as_letters():
@@ -146,16 +151,16 @@ def test_no_note_if_a_gold_answer_has_one_reading():
 
 def test_numbers_are_found_in_every_field_and_part(monkeypatch, tmp_path):
     """One note for all rules; a rescored run says the same, unless it names the reading."""
-    monkeypatch.setattr("multimodal_eval.run.plan.PART_SIZE", 2)
-    golds = [{"references": ["A", "2"]}, {"expected_answer": "A"}, {"caption": "2"}, {"expected_answer": "A"}]
-    row = {"prediction": "B", "choices": [*NUMBERS, "A"]}  # as a letter or a text
+    set_part_size(monkeypatch, 2)
+    golds = [{"references": ["A", "1"]}, {"expected_answer": "A"}, {"caption": "1"}, {"expected_answer": "A"}]
+    row = {"prediction": "A", "choices": {"1": "2", "2": "1", "A": "A"}}  # as a letter or a text
     rows = [{"id": str(number), **row, **gold} for number, gold in enumerate(golds)]
     variants = {"mc2": "multiple_choice"}
     options = {"mc2": {"rule": "mmmu@2024"}}
     metrics = ["multiple_choice", "mc2"]
     run = evaluate(rows, metrics=metrics, variants=variants, options=options, output=tmp_path / "run")
     (note,) = run.outcome.notes
-    assert "texts of choices (2 ×); as positions from 0, 2 would be" in note
+    assert "letters of choices (2 ×); as texts, 2 would be" in note
     named = {"options": {name: {"gold": "auto" if name == "mc2" else "text"} for name in metrics}}
     assert "mc2: gold numbers" in str(rescore(tmp_path / "run", named).outcome.notes)
     named = {"options": {name: {"gold": "text"} for name in metrics}}

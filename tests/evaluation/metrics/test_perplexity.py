@@ -93,7 +93,7 @@ def test_the_mean_of_samples_and_the_perplexity_of_all_tokens():
     assert "average:tokens" in str(signature_of(by_tokens))
     assert "average:samples" in str(signature_of(compute_perplexity))
     (score,) = scores_of([Sample(id="a", perplexity=3.0)], average="tokens")
-    assert (score.status, score.reason) == ("missing_input", "no logprobs, which an average over tokens needs")
+    assert (score.status, score.reason) == ("missing_input", "no logprobs, which averaging over tokens needs")
 
 
 @given(st.lists(st.lists(st.floats(-9, -0.01), min_size=1, max_size=5), min_size=3, max_size=8))

@@ -170,3 +170,11 @@ def test_wrong_arguments(function):
         function("red", [])
     with pytest.raises(ConfigError, match=r"'alway'.*Known:"):
         function("red", ["red"], normalise="alway")
+
+
+def test_a_single_human_answer_by_the_rules_of_harnesses():
+    # Their formula leaves each person out in turn: of one person, nobody is left who could agree.
+    assert vqa_accuracy("a dog", ["dog"]) == 1
+    for rule in ("lmms-eval@0.7.3/vqav2", "lmms-eval@0.7.3/textvqa", "vlmevalkit@e8e78f05/vqa_score"):
+        assert vqa_accuracy("dog", ["dog"], rule=rule) == 0
+        assert vqa_accuracy("dog", ["dog"] * 4, rule=rule) == 1

@@ -50,8 +50,8 @@ def test_the_task_mme_computes_acc_plus_and_score():
     assert (values(run)["acc_plus"], values(run)["score"]) == (pytest.approx(1 / 3), 175.0)
     assert "|rule:mme@2023|unread:left_out|pairs:group" in run.results["metrics"]["yes_no"]["signature"]
     assert run.results["composite"] is None
-    changed = evaluate(SAMPLES, task="mme", options={"yes_no": {"rule": "pope@lmms-eval"}})
-    assert "|rule:pope@lmms-eval|unread:left_out|pairs:group" in changed.results["metrics"]["yes_no"]["signature"]
+    changed = evaluate(SAMPLES, task="mme", options={"yes_no": {"rule": "lmms-eval@0.7.3/pope"}})
+    assert "|rule:lmms-eval@0.7.3/pope|unread:left_out|pairs:group" in changed.results["metrics"]["yes_no"]["signature"]
 
 
 def test_the_kinds_of_the_parts():

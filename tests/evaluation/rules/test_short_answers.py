@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.evaluation.metrics.anls import anls, compute_anls
-from multimodal_eval.evaluation.metrics.contains import contains
-from multimodal_eval.evaluation.metrics.exact_match import exact_match
+from multimodal_eval.evaluation.metrics.exact_match import contains, exact_match
 from multimodal_eval.evaluation.metrics.gqa import gqa
 from multimodal_eval.evaluation.metrics.ocrbench import compute_ocrbench, ocrbench
 from multimodal_eval.evaluation.metrics.relaxed_accuracy import relaxed_accuracy

@@ -14,6 +14,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
 from multimodal_eval.generate.outcomes import outcome_of
 from multimodal_eval.generate.protocol import Answer, MalformedReplyError, RateLimitError, RejectedError
 from multimodal_eval.generate.providers.openai_chat import answer_from, apart
+from multimodal_eval.lint.facts import has_markup
 
 
 def reply(finish: str | None = "stop", logprobs: Any = None, usage: Any = None, **message: Any) -> bytes:
@@ -120,6 +121,14 @@ def test_logprobs_are_those_of_the_answer_and_not_of_the_reasoning():
 def test_odd_logprobs_and_usage_do_not_lose_the_answer(odd):
     answer = answer_from(reply(content="red", logprobs=odd, usage=odd))
     assert (answer.text, answer.logprobs, answer.input_tokens) == ("red", None, None)
+
+
+def test_what_json_cannot_have_does_not_lose_the_answer():
+    text = reply(content="CONTENT", usage={"x": "ODD", "y": 0}).replace(b"CONTENT", b"ye\\u0000s \\ud800")
+    raw = text.replace(b"ODD", b"\\udc00").replace(b'"y": 0', b'"y": NaN')
+    outcome = outcome_of(answer_from(raw))
+    assert (outcome.status, outcome.text) == ("ok", "ye<0x00>s \ufffd")
+    assert has_markup(outcome.text or "")  # so that `lint` names it
 
 
 @pytest.mark.parametrize(

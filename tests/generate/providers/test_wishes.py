@@ -158,7 +158,7 @@ def test_a_refused_schema_is_given_up_once_and_noted():
     assert all("top_logprobs" in body for body in bodies)
     (note,) = notes
     assert note == (
-        "openai:tiny is asked without a JSON schema, which the endpoint refuses "
+        "openai:tiny is asked without a JSON schema, because the endpoint rejects it "
         "(HTTP 400: response_format is not supported)"
     )
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from multimodal_eval import evaluate, import_log
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.interop.export.registry import export
-from multimodal_eval.run.evaluate import evaluate
-from multimodal_eval.run.import_log import import_log
 
 LOGS = Path(__file__).parents[2] / "data" / "logs" / "fixtures" / "inspect"
 INSPECT = os.environ.get("MMEVAL_INSPECT_PYTHON")  # a Python with inspect_ai; set by `.ci/long inspect`
@@ -72,6 +71,7 @@ def test_an_imported_log_is_exported_as_it_was(tmp_path, name):
     export(first, "inspect", tmp_path / "again.eval")
     second = import_log(tmp_path / "again.eval", output=tmp_path / "again").run
     assert second.metrics == first.metrics
+    assert second.info.imported.model == first.info.imported.model
     assert scores_of(second, second.metrics) == scores_of(first, first.metrics)
     for before, after in zip(first.folder.read_samples(0), second.folder.read_samples(0), strict=True):
         assert (before.id, before.epoch, before.question, before.image) == (

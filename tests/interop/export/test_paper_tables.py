@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval import evaluate
+from multimodal_eval import Run, evaluate
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError
-from multimodal_eval.interop.export.escapes import latex_text, markdown_text
+from multimodal_eval.display.escapes import latex_text, markdown_text
 from multimodal_eval.interop.export.registry import export
 from tests.cli.command_line import mmeval
+from tests.edited_runs import accept_changes, rewrite_json
+from tests.run.labelled_samples import judged_samples
 
 SAMPLES = 20
 # Every answer of `all` is right, 19 of `most`, 5 of `few`.
@@ -53,16 +56,16 @@ def test_the_best_and_its_ties_are_bold(runs):
     assert latex_rows(text) == [
         [
             r"exact\_match",
-            r"$\mathbf{1.000}$ {\scriptsize $\pm$ 0.000}",
-            r"$\mathbf{0.950}$ {\scriptsize $\pm$ 0.050}",
-            r"$0.250$ {\scriptsize $\pm$ 0.099}",
+            r"\textbf{1.000 $\pm$ 0.000}",
+            r"\textbf{0.950 $\pm$ 0.050}",
+            r"0.250 $\pm$ 0.099",
         ]
     ]
 
 
 def test_lower_is_better_for_error_rates(runs):
     text = export(several(runs), "markdown", metrics=["wer"], uncertainty="none").text
-    assert text.splitlines()[2] == "| wer ↓ | **0.000** | **0.050** | 0.750 |"
+    assert text.splitlines()[2] == "| WER ↓ | **0.000** | **0.050** | 0.750 |"
     assert "↓: lower is better." in text
 
 
@@ -81,22 +84,41 @@ def test_no_marks(runs):
 
 def test_marks_against_the_baseline(runs):
     text = export(several(runs), "latex", metrics=["exact_match"], uncertainty="none", baseline="most").text
-    assert latex_rows(text) == [[r"exact\_match", r"$\mathbf{1.000}$", r"$\mathbf{0.950}$", r"$0.250^{\ddagger}$"]]
+    assert latex_rows(text) == [[r"exact\_match", r"\textbf{1.000}", r"\textbf{0.950}", r"0.250$^{\ddagger}$"]]
     text = export(several(runs), "markdown", metrics=["wer"], uncertainty="none", baseline="few").text
-    assert text.splitlines()[2] == "| wer ↓ | **0.000**† | **0.050**† | 0.750 |"
+    assert text.splitlines()[2] == "| WER ↓ | **0.000†** | **0.050†** | 0.750 |"
     assert "†: significantly better than few; ‡: significantly worse." in text
 
 
 def test_the_caption_names_the_test_and_its_level(runs):
     text = export(several(runs), "latex", alpha=0.01, rounds=2000, caption="Main results.", label="tab:main").text
     (caption,) = re.findall(r"\\caption\{(.*)\}\n", text)
-    assert caption.startswith("Main results. Scores of 3 runs on the same 20 samples. $\\pm$: standard error.")
+    assert caption.startswith(
+        "Main results. Scores of 3 runs over the samples that all of them have scored; 20 / 20 samples scored. "
+        "$\\pm$: standard error."
+    )
     assert caption.endswith(
-        "Significance: paired approximate randomization of samples, 2,000 rounds, p \\textless{} 0.01, "
-        "Holm-corrected over the pairs of runs."
+        "Significance: score test for scores of 0 and 1, else paired randomization of samples (2,000 rounds), "
+        "p \\textless{} 0.01, "
+        "for all pairs of runs together."
     )
     assert "\\label{tab:main}\n" in text
-    assert "Holm" not in export(several(runs, "all", "few"), "latex").text
+    assert "together" not in export(several(runs, "all", "few"), "latex").text
+
+
+def test_stored_intervals_of_two_versions_are_not_put_side_by_side(runs, tmp_path):
+    old = shutil.copytree(runs["few"].folder.path, tmp_path / "old")
+    rewrite_json(old / "run.json", lambda content: content["versions"].pop("statistics"))
+    accept_changes(old)
+    both = [runs["all"], Run(old)]
+    with pytest.raises(ConfigError, match=r"versions of the statistics \(2 and 1\). Compute them again: ") as refused:
+        export(both, "latex", marks="best")
+    command = str(refused.value).partition("Compute them again: ")[2]
+    mmeval(*shlex.split(command)[1:])
+    again = export([runs["all"], Run(tmp_path / "old-again")], "latex", marks="best").text
+    assert "0.250" in again
+    assert "0.250" in export(both, "latex", marks="best", uncertainty="none").text
+    assert "0.250" in export(both, "latex").text  # computed again for the test
 
 
 def test_the_level_decides(runs):
@@ -116,8 +138,8 @@ def test_intervals_and_percentages(runs):
     mixed = export(several(runs, "few"), "latex", metrics=["wer", "exact_match"], percent=True)
     assert "wer is not known to be between 0 and 1, and cannot be a percentage" in mixed.notes
     text = export(several(runs, "few"), "markdown", uncertainty="none", percent=["wer"]).text
-    assert text.splitlines()[2:4] == [r"| exact\_match | 0.250 |", "| wer ↓ | 75.0 |"]
-    assert "wer: in percent." in text
+    assert text.splitlines()[2:4] == [r"| exact\_match | 0.250 |", "| WER ↓ | 75.0 |"]
+    assert "WER: in percent." in text
 
 
 def test_runs_as_rows(runs):
@@ -125,7 +147,7 @@ def test_runs_as_rows(runs):
         several(runs), "markdown", columns="metrics", uncertainty="none", names=["A & B", "50 %", "x_y"], digits=2
     ).text
     assert text.splitlines()[:5] == [
-        r"| run | exact\_match | wer ↓ |",
+        r"| run | exact\_match | WER ↓ |",
         "|---|--:|--:|",
         "| A &amp; B | **1.00** | **0.00** |",
         "| 50 % | **0.95** | **0.05** |",
@@ -135,15 +157,15 @@ def test_runs_as_rows(runs):
 
 def test_values_of_a_single_run_have_no_marks(runs):
     text = export(runs["few"], "latex", float=False).text
-    assert "mathbf" not in text
-    assert text.startswith("% needs \\usepackage{booktabs}\n% $\\pm$: standard error.")
+    assert "textbf" not in text
+    assert text.splitlines()[1].startswith("% Scores of one run; 20 / 20 samples scored. $\\pm$: standard error.")
     assert "\\begin{table}" not in text
 
 
 def test_a_metric_that_a_run_lacks_is_a_dash_and_is_not_tested(runs, tmp_path):
     short = evaluate(answers(5), metrics=["exact_match"], output=tmp_path / "short", progress=False)
     done = export([runs["all"], short], "markdown", uncertainty="none")
-    assert done.text.splitlines()[2:4] == [r"| exact\_match | **1.000** | 0.250 |", "| wer ↓ | 0.000 | – |"]
+    assert done.text.splitlines()[2:4] == [r"| exact\_match | **1.000** | 0.250 |", "| WER ↓ | 0.000 | – |"]
     assert done.notes == ("not scored in all runs, and therefore not tested: wer",)
 
 
@@ -156,7 +178,30 @@ def test_values_are_over_the_samples_that_all_runs_have_scored(runs, tmp_path):
     done = export([runs["most"], partial], "markdown", metrics=["exact_match"], allow_partial=True, uncertainty="none")
     # the only wrong answer of `most` is the sample that the other run did not score
     assert done.text.splitlines()[2] == r"| exact\_match | **1.000** | **1.000** |"
+    assert "19 / 20 samples scored" in done.text
     assert done.notes[0].startswith("exact_match: 1 samples are unscored in at least one run")
+
+
+def test_values_over_other_samples_have_their_counts_and_none_is_bold(runs, tmp_path):
+    rows = answers(20)
+    rows[19] = {"id": "19", "references": ["yes"], "error": "time-out"}
+    partial = evaluate(rows, metrics=["exact_match"], output=tmp_path / "partial", progress=False)
+    text = export([runs["few"], partial], "markdown", metrics=["exact_match"], marks="best", uncertainty="none").text
+    assert text.splitlines()[2] == r"| exact\_match | 0.250 \(20 / 20\) | 1.000 \(19 / 20\) |"
+    assert "Bold" not in text
+    assert "scored / total" in text
+
+
+def test_the_score_that_labels_correct_is_beside_the_raw_one(tmp_path):
+    run = evaluate(judged_samples(), metrics=["exact_match"], human={"exact_match": "rating"}, progress=False)
+    entry = run.entries["exact_match"]
+    for format_ in ("markdown", "latex"):
+        text = export(run, format_, uncertainty="none").text.replace("\\(", "(").replace("\\)", ")")
+        name = "exact\\_match"
+        between = " | " if format_ == "markdown" else " & "
+        assert f"{name}{between}{entry.calibrated.value:.3f} ({entry.calibrated.labels} labels)" in text
+        assert f"{name}, uncorrected{between}{entry.value:.3f}" in text
+        assert "With labels: corrected by human labels; uncorrected: without them." in text
 
 
 def test_wrong_options(runs, tmp_path):
@@ -193,7 +238,7 @@ def test_names_that_yaml_reads_as_numbers(runs):
 def test_the_command(runs, tmp_path):
     folders = [str(runs[name].path) for name in RIGHT]
     printed = mmeval("export", *folders, "--to", "latex", "--metrics", "exact_match", "--set", "baseline=most").stdout
-    assert r"$0.250^{\ddagger}$" in printed
+    assert r"0.250$^{\ddagger}$" in printed
     target = tmp_path / "table.md"
     mmeval("export", *folders, "--to", "markdown", "-o", str(target), "--set", "marks=none")
     assert target.read_text().startswith("| metric | all | most | few |")
@@ -226,7 +271,7 @@ def test_a_name_stays_in_its_cell_of_markdown(text):
 def test_latex_compiles(runs, tmp_path, settings):
     odd = ["\\input{x} {y} $z$", '#1 & 50 % "q" ^~ <|>', "Café_\x1b[31m ß"]
     export(several(runs), "latex", tmp_path / "t.tex", names=odd, baseline=odd[0], caption="100 % & more.", **settings)
-    page = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{t.tex}\end{document}"
+    page = r"\documentclass{article}\usepackage{booktabs,amssymb}\begin{document}\input{t.tex}\end{document}"
     (tmp_path / "page.tex").write_text(page)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=600)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
@@ -71,3 +73,15 @@ def test_an_unknown_metric_leaves_no_file(runs, tmp_path):
     with pytest.raises(UnknownNameError, match=r"no metric of this run is named 'werr'. Did you mean 'wer'"):
         export(runs, "csv", tmp_path / "a.csv", metrics=["werr"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_jsonl_has_the_same_without_missing_values(runs, tmp_path):
+    export(runs, "jsonl", tmp_path / "all.jsonl")
+    export(runs, "parquet", tmp_path / "all.parquet")
+    lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_bytes().split(b"\n") if line]
+    rows = pq.read_table(tmp_path / "all.parquet").to_pylist()
+    assert len(lines) == len(rows) > 0
+    for line, row in zip(lines, rows, strict=True):
+        assert line == {name: value for name, value in row.items() if value is not None and ":stats" not in name}
+    export(runs, "jsonl", tmp_path / "metrics.jsonl", rows="metrics")
+    assert '"metric":"' in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8")

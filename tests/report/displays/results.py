@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from multimodal_eval import CalibratedRun, LabelPlan, power
 from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
 from multimodal_eval.analysis.composite import PartWeight, RunSensitivity, Sensitivity
 from multimodal_eval.analysis.crosswalk import Crosswalk, DifferingSample, RuleScore
@@ -13,6 +14,7 @@ from multimodal_eval.analysis.judge_ratings import RatedSystem, RatingTable
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
 from multimodal_eval.analysis.meta import CoefficientFigure, LeftOut, MetaEvaluation, MetricPair
 from multimodal_eval.analysis.preferences import Failure, Preference
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import (
     Agreement,
     Calibration,
@@ -24,22 +26,21 @@ from multimodal_eval.core.judge_records import (
     PanelMember,
     Rate,
 )
-from multimodal_eval.core.records import Calibrated, Figure, Finding, LintReport
+from multimodal_eval.core.records import Finding, LintReport
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.interop.accumulator import ScoreValue
 from multimodal_eval.interop.coco import CaptionScores, caption_scores
 from multimodal_eval.interop.list_scores import AnswerScores, LabelScores, answer_scores, label_scores
-from multimodal_eval.run.calibrate import CalibratedRun
-from multimodal_eval.run.label_plan import Forecast, LabelPlan
+from multimodal_eval.run.label_plan import Forecast
 
 
 def figure(text: str) -> Figure:
     return Figure(value=0.5, stderr=0.1, low=0.3, high=0.7, method=text)
 
 
-def calibrated(text: str) -> Calibrated:
-    return Calibrated(value=0.4, stderr=0.1, low=-0.3, high=-0.1, method=text, labels=7, column=text, signature=text)
+def calibrated(text: str) -> Figure:
+    return Figure(value=0.4, stderr=0.1, low=-0.3, high=-0.1, method=text, labels=7, column=text, signature=text)
 
 
 RATE = Rate(count=1, total=2, value=0.5, low=0.1, high=0.9)
@@ -108,6 +109,7 @@ def of_every_class(text: str) -> list[object]:
     varied = RunSensitivity(text, 0.5, 0.1, 0.4, 0.6, (PartWeight(text, 0.5, 0.4, 0.3, 0.2),), ())
     rated = RatedSystem(text, 1500, 1, 1, 2, 1, 2, 3, 1, 1)
     return [
+        power(rates=(0.6, 0.7), effect=0.1),
         comparison(text),
         comparison(text, 3),
         metric_comparison(text, ("a" + text, "b" + text)),

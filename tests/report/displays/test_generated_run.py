@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multimodal_eval.run.generated import generate
+from multimodal_eval import generate
 from tests.report.displays.test_displays import Elements
 from tests.report.hostile import ALL
 

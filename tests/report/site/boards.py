@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.failures import Choice
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, leaderboard
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.run.evaluate import evaluate
 
 SAMPLES = 40
 CONFIG = {"metrics": ["rouge_l", "exact_match", "wer"], "headline": "rouge_l", "skip_lint": True}

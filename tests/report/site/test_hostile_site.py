@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from multimodal_eval.analysis.leaderboard import Difference, Leaderboard, Refused, Standing
-from multimodal_eval.core.records import Calibrated
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.report.site.build import write_site
 from tests.report.hostile import ALL, TEXTS, hostile_run
 from tests.report.site.conftest import file_server
@@ -29,7 +29,7 @@ def hostile_board(tmp_path_factory):
     for name in NAMES:
         hostile_run(runs / name)
     figure = {"value": 0.4, "stderr": 0.1, "low": 0.3, "high": 0.5, "method": ALL}
-    labels = msgspec.convert({**figure, "labels": 3, "column": ALL, "signature": ALL}, Calibrated)
+    labels = msgspec.convert({**figure, "labels": 3, "column": ALL, "signature": ALL}, Figure)
     rows = [
         Standing(
             name,

@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.leaderboard import leaderboard, read_leaderboard
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.report.site.build import write_site
+from multimodal_eval.report.site.build import tied_places, write_site
 from multimodal_eval.report.site.content import site_content
-from multimodal_eval.report.site.pages import tied_places
-from multimodal_eval.run.evaluate import evaluate
 from tests.report.site.boards import CONFIG, PUBLIC_REASON, SAMPLES, SYSTEMS, ranked, samples, scored
 from tests.report.site.conftest import TITLE
 from tests.report.site.parsed import allowed, broken_links, files_of, parsed
@@ -199,7 +198,7 @@ def test_methods(site, board_runs):
     for signature in info.signatures.values():
         assert signature.text in text
     assert f"numpy {info.versions['numpy']}" in text
-    assert "corrected for all 3 pairs by Holm's method" in text
+    assert "Each of the 3 pairs is compared with the largest statistic of all pairs (max-T)" in text
     assert board.method in text
     assert "mmeval leaderboard x y" in text
     assert "Failed answers count as the worst value of the metric : answers that are missing" in text

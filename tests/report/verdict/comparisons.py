@@ -11,7 +11,7 @@ def pair(difference, low=None, high=None, *, first="A", second="B", p=0.002, ver
     """The comparison of two runs by a metric for which higher is better, unless the verdict says otherwise."""
     if verdict is None:
         verdict = ("better" if difference > 0 else "worse") if p < 0.05 else NOT_SHOWN
-    fields = {"stderr": 0.0075, "method": "t", "p_value": p, "p_holm": p, "wins": 1, "ties": 1, "losses": 1}
+    fields = {"stderr": 0.0075, "method": "t", "p_value": p, "p_metrics": p, "wins": 1, "ties": 1, "losses": 1}
     fields |= {"detectable": 0.021, "needed": 43, **more}
     return Pair(first=first, second=second, difference=difference, low=low, high=high, verdict=verdict, **fields)
 

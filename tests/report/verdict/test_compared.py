@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from multimodal_eval.core.records import Figure
-from multimodal_eval.report.comparison_verdict import of_comparison
+from multimodal_eval.analysis.compare import Carrier
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.display.comparison_verdict import of_comparison
 from tests.report.verdict.comparisons import all_pairs, comparison, metric, pair
 
 
@@ -26,7 +29,7 @@ def test_the_first_sentence_says_which_run_is_worse_and_by_how_much():
 
 def test_if_lower_is_better_a_higher_value_is_worse():
     verdicts = answers(comparison(metric("wer", [pair(3.0, 1.0, 5.0, verdict="worse")], direction="lower")), "wer")
-    assert verdicts["Which run is better?"].answer.startswith("B is worse than A by 3.0 [1.0, 5.0] on wer, p = 0.0020;")
+    assert verdicts["Which run is better?"].answer.startswith("B is worse than A by 3.0 [1.0, 5.0] on WER, p = 0.0020;")
 
 
 def test_a_better_run():
@@ -68,7 +71,7 @@ def test_whether_the_samples_can_show_such_a_difference(difference, p, expected,
     verdicts = answers(comparison(metric("m", [pair(difference, difference - 0.015, difference + 0.015, p=p)])), "m")
     verdict = verdicts["Are there enough samples?"]
     assert verdict.answer == (
-        f"50 samples detect a true difference of 0.021 or more with 80 % probability; the observed one, {expected}"
+        f"50 samples detect a true difference of 0.021 or more with 80% probability; the observed one, {expected}"
     )
     assert verdict.tone == tone
 
@@ -79,16 +82,26 @@ def test_too_few_samples_for_a_test():
     assert (verdict.answer, verdict.tone) == ("3 samples are too few for a test.", "warning")
 
 
-def test_a_test_and_an_interval_that_disagree_are_named():
-    verdicts = answers(comparison(metric("m", [pair(-0.025, -0.060, 0.010, p=0.01)])), "m")
-    verdict = verdicts["Do test and interval agree?"]
-    assert verdict.answer.startswith("No: the test shows a difference, but the 95 % interval includes 0.")
-    assert verdict.tone == "warning"
-    hidden = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, p=0.06)])), "m")
-    assert (
-        "does not show a difference, but the 95 % interval excludes 0" in hidden["Do test and interval agree?"].answer
-    )
-    assert "Do test and interval agree?" not in answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010)])), "m")
+def test_a_sample_that_carries_the_difference_is_named():
+    carried = pair(-0.025, -0.040, -0.010, carried_by=Carrier("x7", 0.4, -0.015))
+    answer = answers(comparison(metric("m", [carried])), "m")["Which run is better?"].answer
+    assert "; the sample x7 carries 40% of the difference, which is -0.015" in answer
+
+
+def test_a_composite_that_no_part_supports_says_so():
+    composite = replace(metric("composite_score", [pair(0.025, 0.010, 0.040)]), parts=("bleu", "wer"))
+    question, sentence = "Which run is better?", "; no part of the composite shows this difference"
+    without = [metric("bleu", [pair(0.1, p=0.3)]), metric("wer", [pair(2.0, p=0.01)], direction="lower")]
+    assert sentence in answers(comparison(composite, *without), "composite_score")[question].answer
+    with_bleu = [metric("bleu", [pair(0.1, p=0.01)]), without[1]]
+    assert sentence not in answers(comparison(composite, *with_bleu), "composite_score")[question].answer
+
+
+def test_identical_runs():
+    same = pair(0.0, p=1.0, stderr=0.0, detectable=None, needed=None)
+    verdicts = answers(comparison(metric("m", [same])), "m")
+    assert verdicts["Which run is better?"].answer == "A and B are identical on 50 samples by m."
+    assert verdicts["Are there enough samples?"].answer.startswith("All paired differences are equal")
 
 
 def test_the_other_metrics_are_counted_by_the_run_that_they_favour():
@@ -104,8 +117,8 @@ def test_the_other_metrics_are_counted_by_the_run_that_they_favour():
     ]
     verdict = answers(comparison(*metrics), "m")["Do the metrics agree?"]
     assert verdict.answer == (
-        "Of the 5 other metrics, 3 (bleu, rouge and wer) favour A, 2 of them beyond chance; "
-        "1 (cider) favours B, not beyond chance; 1 metric is equal."
+        "Of the 5 other metrics, 3 (BLEU-4, rouge and WER) favour A, 2 of them beyond chance; "
+        "1 (CIDEr) favours B, not beyond chance; 1 metric is equal (after Holm's correction for the 5 metrics)."
     )
     assert verdict.tone == ""
     metrics[4] = metric("cider", [pair(0.1, p=0.01)])
@@ -115,10 +128,10 @@ def test_the_other_metrics_are_counted_by_the_run_that_they_favour():
 @pytest.mark.parametrize(
     ("difference", "p", "expected", "tone"),
     [
-        (-0.1, 0.01, "The other metric, bleu, also favours A, beyond chance.", ""),
-        (0.1, 0.3, "The other metric, bleu, favours B, not beyond chance.", ""),
-        (0.1, 0.01, "The other metric, bleu, favours B, beyond chance.", "warning"),
-        (0.0, 1.0, "By the other metric, bleu, the runs are equal.", ""),
+        (-0.1, 0.01, "The other metric, BLEU-4, also favours A, beyond chance.", ""),
+        (0.1, 0.3, "The other metric, BLEU-4, favours B, not beyond chance.", ""),
+        (0.1, 0.01, "The other metric, BLEU-4, favours B, beyond chance.", "warning"),
+        (0.0, 1.0, "By the other metric, BLEU-4, the runs are equal.", ""),
     ],
 )
 def test_one_other_metric(difference, p, expected, tone):
@@ -128,7 +141,7 @@ def test_one_other_metric(difference, p, expected, tone):
 
 
 def test_equal_differences_show_nothing_about_other_samples():
-    verdicts = answers(comparison(metric("m", [pair(-0.1, -0.1, -0.1, detectable=0.0)])), "m")
+    verdicts = answers(comparison(metric("m", [pair(-0.1, -0.15, -0.05, stderr=0.0, detectable=None)])), "m")
     assert verdicts["Are there enough samples?"].answer.startswith("All paired differences are equal")
 
 
@@ -153,7 +166,7 @@ def test_the_best_by_the_other_metrics_of_several_runs():
     metrics += [metric(name, all_pairs(scores, []), values=scores) for name, scores in others.items()]
     metrics.append(metric("wer", all_pairs(values, []), values=values, direction="lower"))
     verdict = answers(comparison(*metrics, runs=values), "m")["Do the metrics agree?"]
-    assert verdict.answer == "C is also best by 1 of the 3 other metrics; A by rouge and wer."
+    assert verdict.answer == "C is also best by 1 of the 3 other metrics; A by rouge and WER."
     assert verdict.tone == "warning"
 
 

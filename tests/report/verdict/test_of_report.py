@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from multimodal_eval import evaluate, import_log
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.composite import RunSensitivity, Sensitivity, sensitivity
 from multimodal_eval.analysis.judge_ratings import RatedSystem
@@ -15,9 +16,7 @@ from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.report.build import content_of
 from multimodal_eval.report.one_run import Comparisons
 from multimodal_eval.report.verdict import of_ratings, of_weights
-from multimodal_eval.run.evaluate import evaluate
-from multimodal_eval.run.import_log import import_log
-from tests.data.logs.fixture_logs import FIXTURES
+from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.judges.scripted import judged, pair
 
 
@@ -41,7 +40,7 @@ def test_one_run(tmp_path):
         "8 of 8 samples are scored."
     )
     assert verdicts["How precise is it?"].answer == (
-        "With 95 % confidence, the score over all samples like these is between 0.41 and 0.93; to halve this interval "
+        "With 95% confidence, the score over all samples like these is between 0.41 and 0.93; to halve this interval "
         "takes four times as many, 32 samples."
     )
     assert verdicts["How much is unscored?"].answer == "Nothing: every metric has a score for every sample."
@@ -64,10 +63,11 @@ def test_two_runs(runs):
     assert first.startswith("bad is worse than good by 0.")
     assert first.endswith("29 of 30 samples are scored in both.")
     assert verdicts["Do the metrics agree?"].answer == (
-        "Of the 2 other metrics, 2 (rouge_l and exact_match) favour good, all of them beyond chance; none favours bad."
+        "Of the 2 other metrics, 2 (ROUGE-L and exact_match) favour good, all of them beyond chance; none favours bad "
+        "(after Holm's correction for the 2 metrics)."
     )
     assert verdicts["Does it depend on the weights?"].answer == (
-        "good has the highest composite in 100 % of 100 random weights around the configured ones."
+        "good has the highest composite in 100% of 100 random weights around the configured ones."
     )
     # The difference is -0.2 over 29 samples: 29 * 0.2 > 1 * 1, so that one sample cannot reverse it.
     assert verdicts["How much is unscored?"].answer == (
@@ -96,7 +96,7 @@ def test_weights_that_change_the_order():
         RunSensitivity("B", 0.5, 0.1, 0.4, 0.6, (), (0.2, 0.8)),
     )
     (verdict,) = of_weights(Sensitivity({}, 10, 0, 50.0, 1000, 0, runs, (("A", "B", 0.2),)))
-    assert verdict.answer == "A has the highest composite in 80.0 % of 1,000 random weights around the configured ones."
+    assert verdict.answer == "A has the highest composite in 80.0% of 1,000 random weights around the configured ones."
     assert verdict.tone == "warning"
     (alone,) = of_weights(Sensitivity({}, 10, 0, 50.0, 1000, 0, runs[:1], ()))
     assert alone.answer.endswith("the composite is between 0.50 and 0.70.")
@@ -109,10 +109,10 @@ def rated(name, rating, best, worst):
 @pytest.mark.parametrize(
     ("second_best", "expected"),
     [
-        (2, "alba is first of 2 systems by j, with 95 % confidence: its rating is 1,050; the next is boreas with 990."),
+        (2, "alba is first of 2 systems by j, with 95% confidence: its rating is 1,050; the next is boreas with 990."),
         (
             1,
-            "alba and boreas can be first of 2 systems by j, with 95 % confidence: the comparisons do not decide "
+            "alba and boreas can be first of 2 systems by j, with 95% confidence: the comparisons do not decide "
             "between them.",
         ),
     ],
@@ -135,7 +135,7 @@ def test_a_judge_that_compares_two_systems(tmp_path):
     assert answer.startswith("Win rate of A = gpt against B = llama, preference: 1")
     assert "gpt is better, by this judge (p = 0.000" in answer
     assert answer.endswith("12 of 12 pairs are scored.")
-    assert "0 % of 12 verdicts turn around with the order of answers" in verdicts["How consistent is the judge?"].answer
+    assert "0% of 12 verdicts turn around with the order of answers" in verdicts["How consistent is the judge?"].answer
 
 
 def test_labels_of_people(tmp_path):
@@ -187,7 +187,7 @@ def test_rules_that_read_answers_differently(tmp_path):
 
 
 def test_means_that_a_harness_reports(tmp_path):
-    run = import_log(FIXTURES / "lm-eval", output=tmp_path / "run", progress=False).run
-    # Nine results; the perplexity of lm-eval is exp(-mean).
+    run = import_log(log_of(LM_EVAL, "toy_word"), output=tmp_path / "run", progress=False).run
+    # Two results; the perplexity of lm-eval is exp(-mean).
     verdict = sentences([run], ["run"])["Do the imported scores match?"]
-    assert verdict.answer == "8 of 9 means equal the results of lm-eval; different: lm-eval.perplexity."
+    assert verdict.answer == "1 of 2 means equals the results of lm-eval; different: lm-eval.loglikelihood."

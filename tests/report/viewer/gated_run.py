@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from multimodal_eval import JudgeConfig, JudgeModel, evaluate
-from multimodal_eval.run import plan
+from tests.parts import set_part_size
 
 PART, SAMPLES = 6, 24
 
@@ -24,7 +26,7 @@ def rows(*, with_answers: bool = True) -> list[dict[str, Any]]:
 
 
 def main(kind: str, folder: Path, gate: str, url: str | None = None) -> None:
-    plan.PART_SIZE = PART
+    set_part_size(pytest.MonkeyPatch(), PART)
     asking: dict[str, Any] = {"concurrency": 4, "use_cache": False, "use_probe": False}
     if kind in ("local", "ray"):
         plugin = str(Path(__file__).with_name("gated_words.py"))

@@ -200,7 +200,7 @@ def test_right_of_the_line_the_second_run_is_better(direction: str):
     values = {"difference": 2.0 * sign, "low": min(1.0 * sign, 4.0 * sign), "high": max(1.0 * sign, 4.0 * sign)}
     info = msgspec.structs.replace(run_info(), bounds={"m": (0, 10), "free": (0, None)})
     bounded, free = forests_of(comparison(**values, direction=direction, verdict="better"), info)
-    # As shares of the range of 10, the ends are 0, 0.1, 0.2 and 0.4; the margin is 4 % of 0.4 at both ends.
+    # As shares of the range of 10, the ends are 0, 0.1, 0.2 and 0.4; the margin is 4% of 0.4 at both ends.
     (row,) = bounded.rows
     width = 0.4 * 1.08
     expected = [100 * (share + 0.016) / width for share in (0, 0.1, 0.2, 0.4)]

@@ -54,12 +54,12 @@ def test_json_round_trip(rows):
 
 
 def test_latex_is_escaped():
-    table = Table(["a_b", "100 %"], [["x & y \\ {z} #1 $2 ^3 ~4\n5", 0.12345]], note="the first\nrow")
+    table = Table(["a_b", "100%"], [["x & y \\ {z} #1 $2 ^3 ~4\n5", 0.12345]], note="the first\nrow")
     assert "".join(as_latex(table)) == (
-        "% the first row\n"
+        "% the first row.\n"
         "\\begin{tabular}{lr}\n\\toprule\n"
-        "a\\_b & 100 \\% \\\\\n\\midrule\n"
-        "x \\& y \\textbackslash{} \\{z\\} \\#1 \\$2 \\textasciicircum{}3 \\textasciitilde{}4 5 & $0.1235$ \\\\\n"
+        "a\\_b & 100\\% \\\\\n\\midrule\n"
+        "x \\& y \\textbackslash{} \\{z\\} \\#1 \\$2 \\textasciicircum{}3 \\textasciitilde{}4 5 & 0.1235 \\\\\n"
         "\\bottomrule\n\\end{tabular}\n"
     )
 

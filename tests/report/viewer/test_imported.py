@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from multimodal_eval.run.import_log import import_log
+from multimodal_eval import import_log
 from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.report.viewer.test_pages import page
 from tests.report.viewer.viewed import client

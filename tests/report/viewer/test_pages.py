@@ -98,9 +98,9 @@ def test_a_run_shows_scores_intervals_warnings_slices_and_signatures(folder: Pat
     entry = results.metrics["rouge_l"]
     assert f"{entry.value:.4f}" in text
     assert f"{entry.low:.4f} … {entry.high:.4f}" in text
-    assert entry.signature is not None
-    assert entry.signature in text
-    assert "2 of 120 samples unscored" in text
+    assert entry.signed is not None
+    assert entry.signed in text
+    assert "2 of 120 (1.7%): samples unscored" in text
     assert "By <bdi>language</bdi>" in text
     assert f"{results.slices['language']['en'].metrics['bleu'].value:.4f}" in text
 
@@ -167,7 +167,7 @@ def test_a_sample_page_shows_all_fields_and_scores(browser: TestClient):
         'mark class="shared"',
         "silence.wav",
         "blue.png",
-        "cider_d",
+        "CIDEr-D",
         "bleu.bleu_2",
     ):
         assert expected in text, expected
@@ -251,7 +251,7 @@ def test_samples_in_different_order_are_paired_by_id(tmp_path: Path):
 def test_three_runs_are_ranked(browser: TestClient):
     text = page(browser, "/compare/numbers?run=alba&run=boreas&run=deeper/cirrus")
     assert "rank 1" in text
-    assert "p (Holm)" in text
+    assert "rank 2" in text or "rank 3" in text
 
 
 def test_a_comparison_with_an_unknown_run_is_refused(browser: TestClient):

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_every_cell_has_value_interval_whisker_and_the_direction(browser: TestCl
         entry = results[name]
         assert f"{entry['value']:.4f}" in text
         assert f"{entry['low']:.4f} … {entry['high']:.4f}" in text
-    assert text.count('class="whisker"') == 2
+    assert text.count('class="drawing"') == 2
     assert text.count("lower is better") >= 1
     assert 'data-head="chair_s ↓"' in text
 
@@ -198,7 +199,7 @@ def test_spreads_of_unknown_metrics_and_runs(browser: TestClient):
 
 
 def test_the_export_has_the_headline_and_every_shown_metric(browser: TestClient, folder: Path):
-    rows = list(csv.DictReader(io.StringIO(browser.get("/runs.csv?metric=chair_s&metric=cider_d").text)))
+    rows = list(csv.DictReader(io.StringIO(browser.get("/runs.csv?sort=name&metric=chair_s&metric=cider_d").text)))
     assert [row["run"] for row in rows] == ["alba", "boreas", "deeper/cirrus", "small"]
     results = json.loads((folder / "alba" / "results.json").read_text())["metrics"]
     alba, small = rows[0], rows[-1]
@@ -225,3 +226,11 @@ def test_a_changed_run_is_read_again(folder: Path, tmp_path: Path):
 def test_a_repeated_filter_is_refused(browser: TestClient):
     assert browser.get("/?q=a&q=b").status_code == 400
     assert browser.get("/?metric=bleu&metric=rouge_l").status_code == 200
+
+
+def test_a_run_that_is_scored_in_part_is_not_the_best():
+    whole, better = score(0.4), replace(score(0.9), unscored="37 / 200")
+    runs = [a_run("a", f1=whole), a_run("b", f1=score(0.3)), a_run("half", f1=better)]
+    (group,) = listed(runs, ()).groups
+    (column,) = group.columns
+    assert column.best == {"a": 2}

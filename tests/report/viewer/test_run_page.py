@@ -11,10 +11,9 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from multimodal_eval.core.records import Entry, Finding, MetricEntry
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.build import report_html
-from multimodal_eval.report.run_warnings import warning_groups
 from multimodal_eval.report.viewer import run_pages
 from multimodal_eval.report.viewer.drawings import heat_map
 from multimodal_eval.report.viewer.guard import POLICY
@@ -43,7 +42,7 @@ def test_the_headline_leads_as_the_run_declares_it(folder: Path, tmp_path: Path)
     lead = re.search(r'<p class="lead-score">.*?</p>', text, re.DOTALL)
     assert lead is not None
     entry = results.metrics["cider_d"]
-    assert "cider_d" in lead[0]
+    assert "CIDEr-D" in lead[0]
     assert f"<strong>{entry.value:.4f}</strong>" in lead[0]
     assert f"{entry.low:.4f} … {entry.high:.4f}" in lead[0]
 
@@ -85,16 +84,16 @@ def test_slices_of_a_very_large_run_are_not_computed(browser: TestClient, monkey
     assert "/slices/" not in browser.get("/run/boreas").text
 
 
-def entry(value: float | None, stderr: float | None = 0.1) -> Entry:
+def entry(value: float | None, stderr: float | None = 0.1) -> Figure:
     low, high = (None, None) if value is None else (value - 0.2, value + 0.2)
     figures = {"value": value, "stderr": stderr, "low": low, "high": high, "method": "m"}
     counts = {"n_scored": 5, "n_total": 5, "unscored": {}, "reasons": [], "warnings": {}}
-    return msgspec.convert(figures | counts, Entry)
+    return msgspec.convert(figures | counts, Figure)
 
 
-def overall(value: float, direction: str = "higher") -> MetricEntry:
-    fields = {name: getattr(entry(value), name) for name in Entry.__struct_fields__}
-    return msgspec.convert(msgspec.to_builtins({**fields, "direction": direction, "signature": "s"}), MetricEntry)
+def overall(value: float, direction: str = "higher") -> Figure:
+    fields = {name: getattr(entry(value), name) for name in Figure.__struct_fields__}
+    return msgspec.convert(msgspec.to_builtins({**fields, "direction": direction, "signature": "s"}), Figure)
 
 
 @pytest.mark.parametrize(
@@ -123,26 +122,6 @@ def test_a_metric_that_only_a_slice_has_is_shown_without_a_shade():
     shown = heat_map("c", {"x": {"m": entry(0.9), "other": entry(0.1)}}, {"x": 5}, {"m": overall(0.5)})
     assert [(metric.name, metric.overall) for metric in shown.metrics] == [("m", 0.5), ("other", None)]
     assert [cell.shade for cell in shown.rows[0].cells] == [3, 0]
-
-
-def finding(code: str, metric: str | None = None, **fields: object) -> Finding:
-    settings = {"count": 2, "total": 20, "share": 0.1, "what": "samples unscored", "why": f"why {code}"}
-    return Finding(code=code, metric=metric, **settings | fields)  # type: ignore[arg-type]
-
-
-def test_warnings_about_the_same_are_said_once():
-    remarks = ["a, b: 2 of 20 samples unscored (2 error); most often: out of memory", "the corpus is small"]
-    findings = [
-        finding("UNSCORED_SHARE", "a", examples=["s1", "s2"]),
-        finding("UNSCORED_SHARE", "b", examples=["s2", "s3"]),
-        finding("REPEATED", None, what="equal answers"),
-        finding("REPEATED", "a", what="equal answers of a"),
-    ]
-    first, unscored, repeated = warning_groups(remarks, findings)
-    assert (first.code, first.lines) == (None, ["the corpus is small"])
-    assert unscored.lines == [remarks[0]]  # it says more than the findings
-    assert (unscored.why, unscored.examples) == (["why UNSCORED_SHARE"], ["s1", "s2", "s3"])
-    assert repeated.lines == ["2 of 20: equal answers", "a: 2 of 20: equal answers of a"]
 
 
 def test_signatures_are_folded(browser: TestClient):

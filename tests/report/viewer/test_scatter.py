@@ -55,7 +55,7 @@ def test_two_metrics_of_a_run_are_drawn_with_their_correlation(browser: TestClie
     assert float(spearman) == pytest.approx(stats.spearmanr(x, y).statistic, abs=0.0005)
     shown = dots(text)
     assert len(shown) == len(scored)
-    # The lowest and the highest value are 2 % of the range inside the axis: 0.02 / 1.04 of its length.
+    # The lowest and the highest value are 2% of the range inside the axis: 0.02 / 1.04 of its length.
     ends = [round(SIDE * 0.02 / 1.04), round(SIDE * 1.02 / 1.04)]
     assert [min(column for column, _ in shown), max(column for column, _ in shown)] == ends
     at = int(np.argmax(y))

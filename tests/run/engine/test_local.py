@@ -13,19 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval import load_run, metric, resume
+from multimodal_eval import evaluate, load_run, metric, resume
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError, UnknownNameError
 from multimodal_eval.core.metric import signature_of
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine import local
-from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Inline, Job, Phase, in_order
+from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Job, Phase, in_order
 from multimodal_eval.run.engine.local import Local, bundled
-from multimodal_eval.run.opening import planned
 from multimodal_eval.run.plan import make_plan
-from multimodal_eval.run.runner import RunContext
-from multimodal_eval.run.start import start
+from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps.score import Score
 from tests.run.local_runs import PLUGIN, content, run, samples
 
@@ -41,14 +39,14 @@ MIXTURES = {
 @pytest.mark.parametrize("mixture", MIXTURES)
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path, mixture):
     metrics, options = MIXTURES[mixture]
-    run(tmp_path / "inline", Inline(), metrics, options=options)
+    run(tmp_path / "inline", 1, metrics, options=options)
     expected = content(tmp_path / "inline")
     assert sum(name.startswith("scores") for name in expected) == 9
     assert {Path(name).parts[0] for name in expected} <= {
         *("samples", "scores", "state", "manifest.json", "results.json", "lint.json")
     }
     for workers in (1, 2, 3, 7) if mixture == "threads" else (1, 3):
-        run(tmp_path / str(workers), Local(workers), metrics, options=options)
+        run(tmp_path / str(workers), workers, metrics, options=options)
         assert content(tmp_path / str(workers)) == expected
 
 
@@ -56,7 +54,7 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path, mixture):
 def test_processes_with_threads_give_the_same_bytes(tmp_path, mixture, monkeypatch):
     metrics, options = {**MIXTURES, "statistics": (["cider_d", "quick_rarity"], {})}[mixture]
     data = samples(130)
-    run(tmp_path / "inline", Inline(), metrics, data=data, options=options)
+    run(tmp_path / "inline", 1, metrics, data=data, options=options)
     stages = []
     in_bundles = local._in_bundles
     monkeypatch.setattr(
@@ -66,7 +64,7 @@ def test_processes_with_threads_give_the_same_bytes(tmp_path, mixture, monkeypat
             stages.append(f"{job.step.__name__}.{phase.work}") or in_bundles(job, phase, workers)
         ),
     )
-    run(tmp_path / "local", Local(8), metrics, data=data, options=options)
+    run(tmp_path / "local", 8, metrics, data=data, options=options)
     assert stages == ["Fit.part", "Score.part"]
     assert content(tmp_path / "local") == content(tmp_path / "inline")
     assert load_run(tmp_path / "local")[metrics[-1]]["n_scored"] == 111
@@ -91,12 +89,11 @@ def test_an_interrupted_run_with_bundles_leaves_no_process_and_resumes(tmp_path)
         if stage == "scoring" and done > 20:
             raise KeyboardInterrupt
 
-    plan, source = planned(overlaid(None, metrics=["cider"]), samples(130), None)
     with pytest.raises(KeyboardInterrupt):
-        start(plan, source, tmp_path / "broken", executor=Local(8), progress=stop)
+        run(tmp_path / "broken", 8, ["cider"], data=samples(130), progress=stop)
     assert multiprocessing.active_children() == []
     resume(tmp_path / "broken")
-    run(tmp_path / "whole", Inline(), ["cider"], data=samples(130))
+    run(tmp_path / "whole", 1, ["cider"], data=samples(130))
     assert content(tmp_path / "broken") == content(tmp_path / "whole")
 
 
@@ -108,8 +105,8 @@ def test_a_model_runs_in_this_process_and_thread(tmp_path):
         places.add((os.getpid(), threading.current_thread()))
         return float(len(sample.generated_answer))
 
-    run(tmp_path / "inline", Inline(), ["stand_in", "cider", "rarity"])
-    run(tmp_path / "local", Local(3), ["stand_in", "cider", "rarity"])
+    run(tmp_path / "inline", 1, ["stand_in", "cider", "rarity"])
+    run(tmp_path / "local", 3, ["stand_in", "cider", "rarity"])
     assert places == {(os.getpid(), threading.current_thread())}
     assert content(tmp_path / "local") == content(tmp_path / "inline")
 
@@ -123,10 +120,10 @@ def test_work_runs_in_threads_and_processes(tmp_path):
         time.sleep(0.001)
         return 1.0
 
-    run(tmp_path / "threads", Local(2), ["here"])
+    run(tmp_path / "threads", 2, ["here"])
     assert places
     assert threading.current_thread().name not in places
-    run(tmp_path / "processes", Local(2), ["process_number"], data=samples(40))
+    run(tmp_path / "processes", 2, ["process_number"], data=samples(40))
     numbers = set(load_run(tmp_path / "processes").scores().column("process_number").to_pylist()) - {None}
     assert numbers
     assert os.getpid() not in numbers
@@ -137,7 +134,7 @@ def test_a_metric_known_only_to_this_process_runs_here(tmp_path):
     def mine(sample):
         return float(os.getpid())
 
-    results = run(tmp_path / "run", Local(3), ["mine", "rarity", "cider"])
+    results = run(tmp_path / "run", 3, ["mine", "rarity", "cider"])
     assert results["mine"]["value"] == os.getpid()
     assert results["cider"]["n_scored"] == 51
 
@@ -146,10 +143,9 @@ def test_a_task_known_only_to_this_process_reaches_the_others(tmp_path):
     TASK_METRICS["mine"] = ["rarity", "cider"]
     TASK_METRICS["captioning"].append("rarity")
     for task in ("mine", "captioning"):
-        for name, executor in (("inline", Inline()), ("local", Local(2))):
-            config = overlaid(None, task=task, plugins=[PLUGIN], skip_unavailable=True)
-            plan, source = planned(config, samples(30), None)
-            start(plan, source, tmp_path / f"{task}-{name}", executor=executor)
+        for name, workers in (("inline", 1), ("local", 2)):
+            settings = {"task": task, "plugins": [PLUGIN], "skip_unavailable": True, "workers": workers}
+            evaluate(samples(30), output=tmp_path / f"{task}-{name}", **settings)
         assert content(tmp_path / f"{task}-local") == content(tmp_path / f"{task}-inline")
 
 
@@ -192,7 +188,7 @@ def test_a_slow_consumer_slows_the_workers_down(tmp_path):
         started.append(sample.id)
         return 1.0
 
-    run(tmp_path / "run", Inline(), ["counting"], data=samples(40))
+    run(tmp_path / "run", 1, ["counting"], data=samples(40))
     started.clear()
     plan = make_plan(overlaid(None, metrics=["counting"]))
     step = Score(RunContext(plan, RunFolder(tmp_path / "run")))
@@ -214,7 +210,7 @@ def test_a_slow_consumer_slows_the_workers_down(tmp_path):
 )
 def test_an_error_not_caused_by_a_sample_is_raised_unchanged(tmp_path, workers, kind, error, message):
     with pytest.raises(error, match=message) as raised:
-        run(tmp_path / "run", Local(workers), ["refuses"], options={"refuses": {"kind": kind}})
+        run(tmp_path / "run", workers, ["refuses"], options={"refuses": {"kind": kind}})
     assert type(raised.value) is error
 
 
@@ -227,10 +223,10 @@ def test_an_error_in_a_thread_is_raised_and_the_run_resumes(tmp_path):
 
     broken = True
     with pytest.raises(UnavailableError, match="not today"):
-        run(tmp_path / "broken", Local(3), ["flaky", "cider"])
+        run(tmp_path / "broken", 3, ["flaky", "cider"])
     broken = False
     resume(tmp_path / "broken")
-    run(tmp_path / "whole", Inline(), ["flaky", "cider"])
+    run(tmp_path / "whole", 1, ["flaky", "cider"])
     assert content(tmp_path / "broken") == content(tmp_path / "whole")
 
 
@@ -243,7 +239,7 @@ def test_errors_can_be_pickled():
 
 def test_an_exception_that_cannot_be_unpickled_is_not_a_crash(tmp_path):
     with pytest.raises(RuntimeError, match="OddError: an odd error"):
-        run(tmp_path / "run", Local(2), ["odd_corpus"])
+        run(tmp_path / "run", 2, ["odd_corpus"])
 
 
 @pytest.mark.parametrize("metrics", [["cider", "bleu"], ["rarity"]])
@@ -253,11 +249,9 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path, metrics, error):
         if stage == "scoring" and done > 20:
             raise error
 
-    config = overlaid(None, metrics=metrics, plugins=[PLUGIN])
-    plan, source = planned(config, samples(), None)
     with pytest.raises(error):
-        start(plan, source, tmp_path / "broken", executor=Local(3), progress=stop)
+        run(tmp_path / "broken", 3, metrics, progress=stop)
     assert multiprocessing.active_children() == []
     resume(tmp_path / "broken")
-    run(tmp_path / "whole", Inline(), metrics)
+    run(tmp_path / "whole", 1, metrics)
     assert content(tmp_path / "broken") == content(tmp_path / "whole")

@@ -15,7 +15,6 @@ import pytest
 
 from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.run.engine import local
-from multimodal_eval.run.engine.local import Local
 from tests.run.local_runs import PLUGIN, run, samples
 from tests.run.processes import is_running
 
@@ -28,22 +27,17 @@ def script(tmp_path):
     file.write_text(
         textwrap.dedent(f"""
         from pathlib import Path
-        from multimodal_eval import Sample
-        from multimodal_eval.run import plan as planning
-        from multimodal_eval.run.start import start
-        from multimodal_eval.run.config import overlaid
-        from multimodal_eval.run.opening import planned
-        from multimodal_eval.run.engine.local import Local
+        from multimodal_eval import Sample, evaluate
+        from multimodal_eval.run import plan
 
-        planning.PART_SIZE = 7
+        plan.PART_SIZE = 7
         with open({str(tmp_path / "ran")!r}, "a") as log:
             log.write("once")
         answers = ["a b"] * 28 + ["a held"] * 32
         data = [Sample(id=str(number), generated_answer=answer) for number, answer in enumerate(answers)]
         options = {{"slow_words": {{"hold": {str(tmp_path / "hold")!r}}}}}
         settings = dict(metrics=["slow_words"], plugins=[{PLUGIN!r}], options=options)
-        plan, source = planned(overlaid(None, **settings), data, None)
-        start(plan, source, Path({str(tmp_path / "run")!r}), executor=Local(2))
+        evaluate(data, output=Path({str(tmp_path / "run")!r}), workers=2, **settings)
         """)
     )
     return [sys.executable, str(file)]
@@ -94,7 +88,7 @@ def test_worker_processes_end_with_their_parent(tmp_path, how):
 
 def test_a_daemon_process_scores_without_children(tmp_path):
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    child = context.Process(target=run, args=(tmp_path / "run", Local(2), ["rarity"]), daemon=True)
+    child = context.Process(target=run, args=(tmp_path / "run", 2, ["rarity"]), daemon=True)
     child.start()
     child.join(600)
     assert child.exitcode == 0

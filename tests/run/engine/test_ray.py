@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import multimodal_eval
-from multimodal_eval import Engine, evaluate, metric
+from multimodal_eval import Engine, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import (
     ClusterError,
     ConfigError,
@@ -25,12 +25,10 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.data.readers import splits
 from multimodal_eval.data.readers.inputs import FileInput
-from multimodal_eval.run import plan
 from multimodal_eval.run.engine.ray import RayExecutor
-from multimodal_eval.run.evaluate import resume
-from multimodal_eval.run.rescore import rescore
 from multimodal_eval.run.steps.read import Read
 from multimodal_eval.run.steps.score import CRASHED
+from tests.parts import set_part_size
 from tests.run.kill_and_resume import START, content
 from tests.run.processes import descendants, is_running
 
@@ -58,8 +56,7 @@ def rows(count, offset=0):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(plan, "PART_SIZE", PART)
-    monkeypatch.setattr(plan, "PART_SIZE_WITH_MODEL", PART)
+    set_part_size(monkeypatch, PART, with_model=PART)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -195,7 +192,7 @@ def test_a_killed_process_is_replaced(address, data, log, tmp_path, name):
     (tmp_path / "run.yaml").write_text(json.dumps(settings))
     called = command(data, "--config", tmp_path / "run.yaml", "-o", tmp_path / "ray", "--format", "json", "--no-report")
     finished = subprocess.run(
-        [*called, "--engine", "ray", "--address", address], capture_output=True, text=True, check=True
+        [*called, "--engine", f"ray,address={address}"], capture_output=True, text=True, check=True
     )
     assert json.loads(finished.stdout)["metrics"][name]["n_scored"] == 24
     assert PROGRESS.sub("", finished.stderr) == ""  # a recovered crash prints nothing
@@ -210,8 +207,7 @@ def test_a_killed_process_is_replaced(address, data, log, tmp_path, name):
 def test_a_sample_that_crashes_every_process_is_an_error_and_all_others_are_scored(
     address, log, tmp_path, name, monkeypatch
 ):
-    monkeypatch.setattr(plan, "PART_SIZE", 4)  # each step of the search starts processes
-    monkeypatch.setattr(plan, "PART_SIZE_WITH_MODEL", 4)
+    set_part_size(monkeypatch, 4, with_model=4)  # each step of the search starts processes
     data = write_rows(rows(12), tmp_path / "data.jsonl")
     settings = crashing(name, log, victim="s9", crashes=1000)
     run = evaluate(data, output=tmp_path / "ray", engine=Engine("ray", address=address), **settings)
@@ -284,12 +280,12 @@ def test_an_interrupted_run_continues_with_any_engine(cluster, address, log, tmp
     config.write_text(json.dumps(crashing("crashing_words", log)))
     plugins = json.loads(config.read_text())["plugins"]
     (log / "held").write_text(" ".join(row["id"] for row in samples[18:]))  # until the run is interrupted
-    arguments = (data, "--config", config, "-o", folder, "--engine", "ray")
+    arguments = (data, "--config", config, "-o", folder, "--engine")
     if cluster == "private":
-        code, _ = interrupted(signal.SIGKILL, *arguments)
+        code, _ = interrupted(signal.SIGKILL, *arguments, "ray")
         assert code == -signal.SIGKILL
     else:
-        code, stderr = interrupted(signal.SIGINT, *arguments, "--address", address)
+        code, stderr = interrupted(signal.SIGINT, *arguments, f"ray,address={address}")
         assert code == 130, stderr
         assert f"Continue with: mmeval score --resume {folder}" in stderr
     wait_until_idle(log)

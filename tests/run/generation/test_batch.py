@@ -153,8 +153,21 @@ def test_results_of_other_requests_are_refused_and_nothing_is_lost(server, tmp_p
 def test_cached_answers_are_not_written(server, tmp_path):
     evaluate(SAMPLES[:8], metrics=["exact_match"], model=MODEL, generation=config(server), output=tmp_path / "direct")
     lines = started(server, tmp_path)
-    # Of the first eight, rows 0, 1 and 6 were answered; the failures are asked again.
-    assert [int(line["custom_id"].split("-")[0]) for line in lines] == [2, 3, 4, 5, 7, 8, 9, 10, 11]
+    # Of the first eight, row 5 got no answer. The failures of rows 2, 3, 4 and 7 are outcomes.
+    assert [int(line["custom_id"].split("-")[0]) for line in lines] == [5, 8, 9, 10, 11]
+
+
+def test_failures_are_drawn_again_only_if_wanted_and_the_result_says_so(server, tmp_path):
+    def note(name: str, **settings: object) -> list[str]:
+        generation = config(server, **settings)
+        run = evaluate(SAMPLES[:8], metrics=["exact_match"], model=MODEL, generation=generation, output=tmp_path / name)
+        return [note for note in run.outcome.notes if "draws" in note]
+
+    assert note("first") == []
+    assert note("second") == []
+    drawn = "4 of 8 answers are second draws: the first was empty, cut off or refused"
+    assert note("third", retry_failures=True) == [drawn]
+    assert note("fourth") == [drawn]  # from the cache
 
 
 def test_the_files_get_the_generator_itself_and_not_the_one_that_counts(server, tmp_path):
@@ -214,7 +227,9 @@ def test_the_commands(server, tmp_path, monkeypatch):
     assert not (tmp_path / "other").exists()
     both = mmeval(*run[:-1], "other", "--batch-out", "a", "--batch-in", "results.jsonl", code=2).stderr
     assert "give one of them" in both
-    generated = mmeval("generate", *run[1:4], "--batch-out", "b.jsonl", "-o", "answers", "--no-cache").stdout
-    assert "mmeval generate --resume answers --batch-in" in generated
-    answers = mmeval("generate", "--resume", "answers", "--batch-in", "results.jsonl").stdout
+    generated = mmeval(
+        "run", *run[1:4], "--metrics", "none", "--batch-out", "b.jsonl", "-o", "answers", "--no-cache"
+    ).stdout
+    assert "mmeval run --resume answers --batch-in" in generated
+    answers = mmeval("run", "--resume", "answers", "--batch-in", "results.jsonl").stdout
     assert "6 ok" in answers

@@ -14,8 +14,7 @@ import pytest
 
 from multimodal_eval import evaluate, rescore, resume
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError, RunFolderError
-from multimodal_eval.data.runs.damage import faults
-from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.generate.engine import BreakerError
 from multimodal_eval.generate.protocol import Answer, EndpointError, RateLimitError, Request
 from multimodal_eval.run import plan as planning
@@ -177,8 +176,7 @@ def test_an_interrupted_run_keeps_its_answers(data, tmp_path, error):
         answered(data, tmp_path / "run", first, concurrency=1)
     if isinstance(error, EndpointError):
         assert str(stop.value) == (
-            "the key is wrong. 25 of 30 samples have an outcome, which is kept. "
-            f"Continue with: mmeval run --resume {tmp_path / 'run'}"
+            f"the key is wrong. The answers so far are kept. Continue with: mmeval run --resume {tmp_path / 'run'}"
         )
     again = Model()
     resume(tmp_path / "run", model=again, progress=False)
@@ -190,7 +188,7 @@ def test_an_endpoint_that_is_down_stops_the_run_with_the_command_that_continues(
     def fail(prompt: str) -> None:
         raise ConnectionRefusedError("refused")
 
-    with pytest.raises(BreakerError, match=r"10 times in a row.*No sample is answered yet.*mmeval run --resume"):
+    with pytest.raises(BreakerError, match=r"10 times in a row.*No sample has an answer yet.*mmeval run --resume"):
         answered(data, tmp_path / "run", Model(fail))
     resume(tmp_path / "run", model=Model(), progress=False)
 
@@ -226,7 +224,7 @@ def test_a_pause_that_is_too_long_stops_the_run_and_keeps_its_answers(data, tmp_
     with pytest.raises(BreakerError) as stop:
         answered(data, tmp_path / "run", model)
     assert str(stop.value).startswith("the endpoint asks for a pause of 1 h 0 min (HTTP 429: daily limit). A run waits")
-    assert "5 of 30 samples have an outcome, which is kept" in str(stop.value)
+    assert "The answers so far are kept" in str(stop.value)
     assert str(stop.value).endswith(f"Continue with: mmeval run --resume {tmp_path / 'run'}")
     assert len(model.asked) < 5 + 2 * 4  # those in flight; nothing is asked a second time
 

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import random
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -15,11 +16,11 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import LocalStorage
 from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedError
 from multimodal_eval.run import plan as plans
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.evaluate import resume
-from multimodal_eval.run.generation.step import trim
 from multimodal_eval.run.steps.ask import arranged
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
@@ -145,23 +146,53 @@ def test_a_resumed_run_decides_the_same(tmp_path, fails_after):
     assert len(model.asked) < whole.outcome.n + 30 - fails_after + 16
 
 
-def test_a_run_that_was_killed_while_it_stopped(tmp_path, monkeypatch):
+@pytest.mark.parametrize("changes", [0, 4, 10, 12])
+def test_a_run_that_was_killed_while_it_stopped(tmp_path, monkeypatch, changes):
+    """Before its first change of a file after run.json says that it has stopped, and before later ones."""
     ask(Model(), tmp_path / "whole")
+    path, left = tmp_path / "run", changes
 
-    def killed(folder, info):
-        raise KeyboardInterrupt
+    def until_killed(method):
+        def change(storage, name, *arguments, **settings):
+            nonlocal left
+            if (path / "run.json").exists() and b'"stopped":' in (path / "run.json").read_bytes():
+                left -= 1
+                if left < 0:
+                    raise KeyboardInterrupt
+            method(storage, name, *arguments, **settings)
 
-    from multimodal_eval.run.generation import step
+        return change
 
-    monkeypatch.setattr(step, "trim", killed)
-    with pytest.raises(KeyboardInterrupt):
-        ask(Model(), tmp_path / "run")
-    assert RunFolder(tmp_path / "run").read_info().generation.stopped
-    monkeypatch.setattr(step, "trim", trim)
+    with monkeypatch.context() as patch:
+        for name in ("write", "remove"):
+            patch.setattr(LocalStorage, name, until_killed(getattr(LocalStorage, name)))
+        with pytest.raises(KeyboardInterrupt):
+            ask(Model(), path)
+    assert RunFolder(path).read_info().generation.stopped
     model = Model()
-    resume(tmp_path / "run", model=model, progress=False)
+    resume(path, model=model, progress=False)
     assert model.asked == []
-    assert stored(tmp_path / "run") == stored(tmp_path / "whole")
+    assert stored(path) == stored(tmp_path / "whole")
+    assert verify_run(path, deep=True).faults == ()
+
+
+def test_a_stored_part_is_never_written_again(tmp_path, monkeypatch):
+    """Many parts after a decision are complete before it is made: up to 64 further rows are asked."""
+    written, write = Counter(), RunFolder.write_part
+
+    def counted(folder, kind, number, table):
+        written[kind, number] += 1
+        write(folder, kind, number, table)
+
+    monkeypatch.setattr(RunFolder, "write_part", counted)
+    monkeypatch.setattr(plans, "PART_SIZE", 6)
+    run = ask(Model(delay=random.Random(4)), tmp_path / "run", concurrency=64)
+    parts = len(run.info.parts)
+    for kind in ("samples", "answers", "exchanges"):
+        assert len(list((tmp_path / "run" / kind).iterdir())) == parts
+        times = [written[kind, part] for part in range(COUNT // 6)]
+        before = kind == "samples"  # they are stored without answers first
+        assert times == [before + 1] * parts + [int(before)] * (COUNT // 6 - parts)
 
 
 def test_the_part_where_it_stopped_can_be_read_again(tmp_path):

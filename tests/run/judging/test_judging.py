@@ -178,7 +178,7 @@ def test_a_budget_is_shared_by_all_models_each_at_its_price(tmp_path):
         assert whole.info.judging["good"].currency == "USD"
         folder = tmp_path / "run"
         limited = {**settings, "budget": 2000.0, "use_cache": False}
-        with pytest.raises(BudgetError, match=r"--resume .*run.* --judge-budget AMOUNT"):
+        with pytest.raises(BudgetError, match=r"--resume .*run.* --config FILE with .*budget: AMOUNT"):
             evaluate(rows(100), metrics=["good"], judges={"good": limited}, output=folder, progress=False)
         spent = server.requests - attempts_of(whole)
         assert 0 < spent < 200

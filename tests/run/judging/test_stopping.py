@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import pytest
 from multimodal_eval import JudgeConfig, evaluate, rescore, resume
 from multimodal_eval.analysis.judge_ratings import rate
 from multimodal_eval.analysis.preferences import preference_of
-from multimodal_eval.cli.judge_comparisons import show_preference
+from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError
 from multimodal_eval.core.judge_config import JudgeUntil
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.display.of_judges import preference_of_run_blocks
+from multimodal_eval.display.run_findings import run_findings
 from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
-from multimodal_eval.report.run_warnings import warnings
 from multimodal_eval.run.judged_pairs import compare_by_judge
 from multimodal_eval.run.ranking import rank_by_judge
 from multimodal_eval.run.verify import verify_run
@@ -83,6 +86,24 @@ def test_only_needed_comparisons_are_asked(runs, tmp_path):
     assert counts.n_scored == compared
     assert any(f"{compared:,} of {3 * SAMPLES:,} comparisons" in note for note in run.outcome.notes)
     assert not verify_run(run.path, deep=True).faults
+
+
+def test_a_stored_part_is_never_written_again(runs, tmp_path, monkeypatch):
+    whole = ranked(runs, Slow(delays=False), tmp_path / "whole")
+    written, write = Counter[tuple[str, int]](), RunFolder.write_part
+
+    def counted(folder: RunFolder, kind: str, number: int, table: Any) -> None:
+        written[kind, number] += 1
+        write(folder, kind, number, table)
+
+    monkeypatch.setattr(RunFolder, "write_part", counted)
+    run = ranked(runs, Slow(), tmp_path / "run")
+    assert len(run.info.parts) > 10
+    kinds = verdicts_kind("preference"), exchanges_kind("preference")
+    assert {key: written[key] for key in written if key[0] in kinds} == {
+        (kind, part): 1 for kind in kinds for part in range(len(run.info.parts))
+    }
+    assert stored(run) == stored(whole)
 
 
 def test_verdicts_are_those_of_a_full_ranking(runs, tmp_path):
@@ -190,17 +211,17 @@ def test_the_preference_of_a_stopped_comparison_is_that_of_its_decision(runs, tm
     assert preference.failures == []
     (board,) = rate([run]).pairs
     assert board == decided
-    show_preference(run, preference)
+    print_blocks(preference_of_run_blocks(run, preference))
     shown = capsys.readouterr().out
     assert f"stopped after {decided.compared} of {SAMPLES} pairs: the others were not needed" in shown
-    assert "owl is better, by this judge (95 % confidence about these 80 pairs, valid at any stopping time)" in shown
+    assert "owl is better, by this judge (95% confidence about these 80 pairs, valid at any stopping time)" in shown
     assert "unscored" not in shown
     assert "UNSCORED_SHARE" not in {finding["code"] for finding in run.lint()["findings"]}
-    assert not [line for line in warnings(run) if "unscored" in line]
+    assert not [line for line in [each.sentence for each in run_findings(run)] if "unscored" in line]
     page = page_of([run])
-    assert f"Not needed after an early stop: {SAMPLES - decided.compared}." in page
+    assert f"not needed after an early stop: {SAMPLES - decided.compared}" in page
     assert "Unscored: " not in page
-    assert "owl is better, by this judge (95 % confidence about these 80 pairs, valid at any stopping time)" in page
+    assert "owl is better, by this judge (95% confidence about these 80 pairs, valid at any stopping time)" in page
     assert not verify_run(run.path, deep=True).faults
 
 
@@ -220,12 +241,13 @@ def test_failures_of_a_stopped_comparison_are_still_listed(runs, tmp_path, capsy
     assert all("unreadable" in failure.reason for failure in preference.failures)
     (finding,) = [each for each in run.lint()["findings"] if each["code"] == "UNSCORED_SHARE"]
     assert (finding["count"], finding["total"]) == (failed, preference.stopped.compared)
-    (line,) = [line for line in warnings(run) if "unscored" in line]
+    (line,) = [line for line in [each.sentence for each in run_findings(run)] if "unscored" in line]
     assert line.startswith(
-        f"preference: {failed} of {SAMPLES} samples unscored ({failed} error); most often: the judge"
+        f"preference: {failed} of {SAMPLES} ({100 * failed / SAMPLES:.1f}%): samples unscored ({failed} error); most "
+        "often: the judge"
     )
-    show_preference(run, preference)
-    assert f"{failed} of {SAMPLES} pairs unscored:" in capsys.readouterr().out
+    print_blocks(preference_of_run_blocks(run, preference))
+    assert f"{failed} of {SAMPLES} ({100 * failed / SAMPLES:.1f}%): pairs unscored" in capsys.readouterr().out
 
 
 def test_a_comparison_that_did_not_stop_has_an_ordinary_interval(runs, tmp_path):

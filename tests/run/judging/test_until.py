@@ -15,7 +15,7 @@ from multimodal_eval.core.judge_config import JudgeConfig, JudgeUntil
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.judges.verdict_tables import Judged, rows_of, verdicts_kind
-from multimodal_eval.run.judging.until import PairStopper, check_until, pair_stopper
+from multimodal_eval.run.ask.until_pairs import UntilPairs, check_until, until_pairs
 from multimodal_eval.run.plan import make_plan
 from multimodal_eval.run.ranking import rank_by_judge
 from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital, refusal_at
@@ -31,11 +31,11 @@ def compared(tmp_path_factory) -> Run:
     return rank_by_judge(runs_of(folder, QUALITIES, 150), judge=fair_judge, output=folder / "all", progress=False)
 
 
-def stopper_of(run: Run, until: JudgeUntil) -> PairStopper:
+def stopper_of(run: Run, until: JudgeUntil) -> UntilPairs:
     judge = msgspec.structs.replace(run.info.config.judges["preference"], until=until)
     plan = make_plan(msgspec.structs.replace(run.info.config, judges={"preference": judge}))
     (metric,) = plan.judges
-    stopper = pair_stopper(plan, run.folder, run.info, metric)
+    stopper = until_pairs(plan, run.folder, run.info, metric)
     assert stopper is not None
     return stopper
 
@@ -89,8 +89,8 @@ def test_decisions_do_not_depend_on_the_order_of_replies(compared, until, seed):
     for part in range(len(compared.info.parts)):
         stopper.prepare(part)
     random.Random(seed).shuffle(replies)
-    for row, place, exchange in replies:
-        stopper.seen(row, place, exchange)
+    for reply in replies:
+        stopper.seen(reply)
         if stopper.is_due:
             stopper.look()
     wanted = expected(compared, until)
@@ -164,16 +164,13 @@ def test_a_failed_answer_counts_as_drawn(tmp_path):
     assert 20 < pair.compared < 60
 
 
-def test_verdicts_after_the_decision_are_removed(compared, tmp_path):
-    run = compared.save(tmp_path / "copy")
-    stopper = stopper_of(run, JudgeUntil(ranked=True))
+def test_rows_before_the_next_decision_are_kept_whatever_it_is(compared):
+    stopper = stopper_of(compared, JudgeUntil(ranked=True))
+    assert stopper.is_settled(range(60))  # the first 20 comparisons of three pairs
+    assert not stopper.is_settled(range(61))
     stopper.restore(range(len(compared.info.parts)))
     stopper.look()
-    for _ in range(2):  # again changes nothing
-        stopper.trim()
-        left = [row for row, _, _ in verdicts_of(run)]
-        assert len(left) == 2 * sum(pair.compared for pair in stopper.pairs())
-        assert all(map(stopper.wants, left))
+    assert stopper.is_settled(range(450))  # every pair is decided, or was compared to the end
 
 
 def metric_of(**settings: Any) -> JudgeMetric:
@@ -200,7 +197,7 @@ def test_settings_that_can_stop():
 
 
 def test_all_intervals_hold_together_at_any_time():
-    # 20 pairs over the same 200 samples, in 40 random orders: at most 5 % of the orders may ever miss a win rate.
+    # 20 pairs over the same 200 samples, in 40 random orders: at most 5% of the orders may ever miss a win rate.
     rng = np.random.default_rng(3)
     population = (rng.random((200, 20)) < rng.uniform(0.2, 0.8, 20)).astype(float)
     means = population.mean(axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.text.scene_graphs.rules import scene_graph
+from multimodal_eval.text.scene_graphs.captions import scene_graph
 from tests.text.scene_graphs.parsed import parsed
 
 CASES = {

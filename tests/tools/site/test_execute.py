@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from multimodal_eval.core.progress_line import ProgressLine
 from tools.site.execute import execute
 from tools.site.setups import names, prepare
+from tools.site.shell import stripped
 from tools.site.workspace import workspace
 
 CONSOLE = "```console\n$ cat a.txt\n{}```\n"
@@ -134,7 +137,7 @@ def test_the_folder_is_shown_under_another_name():
 
 
 def test_an_unknown_setup():
-    with pytest.raises(ValueError, match=r"no setup is named 'nothing'\. Known: clarity-files, "):
+    with pytest.raises(ValueError, match=r"no setup is named 'nothing'\. Known: benchmark-copy, clarity-files, "):
         execute("<!-- setup: nothing -->\n", "page")
 
 
@@ -195,3 +198,15 @@ def test_paths_of_packages_are_shown_under_another_name():
     assert shown.splitlines()[0].split() == ["│", "here:", "/venv/site-packages/multimodal_eval/models", "│"]
     assert len(shown.splitlines()[0]) == len(row)
     assert shown.splitlines()[1] == "in /venv/site-packages/multimodal_eval it is"
+
+
+def test_progress_on_a_busy_machine_is_not_part_of_an_output():
+    written = StringIO()
+    progress = ProgressLine(written, interval=0)
+    progress("merging", 0, 1)
+    progress.working_on("cider_d")
+    progress("scoring", 2_000, 5_000)
+    progress("scoring", 3_000, 5_000)
+    assert len(written.getvalue().splitlines()) == 4
+    kept = "correctness: 60 of 300 samples labelled\n! rouge_l: 1 of 4 (25.0 %): samples unscored\n"
+    assert stripped(written.getvalue() + kept) == kept

@@ -33,7 +33,7 @@ def test_every_command_has_a_page_with_its_options(pages):
         if name != "mmeval":
             page = pages[f"commands/{name.removeprefix('mmeval ').replace(' ', '-')}.md"]
             assert page.startswith(f"# {name}\n")
-            for parameter in command.params:
+            for parameter in command.shown():
                 assert (parameter.get_help_record(context) or ("",))[0].replace(
                     "|", "\\|"
                 ) in page or not parameter.help

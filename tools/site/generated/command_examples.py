@@ -47,6 +47,18 @@ LABELS = """id,annotator1,annotator2,annotator3
 5,cat,cat,cat
 6,bird,bird,bird
 """
+LEDGER = """- recipe: mmstar
+  answers: answers.csv
+  model: parrot
+  published:
+    - {figure: overall, correct: 2, total: 3, value: 66.7}
+    - {figure: category=math, correct: 1, total: 2}
+"""
+PUBLISHED_ANSWERS = """id,model,category,response,gold,verdict
+1,parrot,math,A,A,1
+2,parrot,math,B,C,0
+3,parrot,charts,D,D,1
+"""
 RATINGS = """id,who,grade
 1,ann,4
 1,bob,4
@@ -74,7 +86,6 @@ RANKED = "judge rank runs/a runs/b runs/c --judge openai:NAME -o runs/ranking"
 NEEDS: dict[str, Needs] = {
     "": Needs(("files captions:answers.jsonl",), not_run={"mmeval demo --fetch": DOWNLOADS}),
     "run": Needs(("hosted-models questions", "stopped-run")),
-    "generate": Needs(("hosted-models questions", "files questions:questions.jsonl")),
     "score": Needs(
         ("score-files", "coco-files"),
         not_run={"mmeval score answers.jsonl --task captioning": MODELS},
@@ -86,10 +97,12 @@ NEEDS: dict[str, Needs] = {
             "runs captions:first=alba captions:second=boreas",
             f"runs {PAIR} captions:c=mixed",
             "runs captions:old=boreas captions:new=alba",
+            "runs composite:runs/composed/a=alba composite:runs/composed/b=boreas",
         )
     ),
+    "table": Needs(("runs captions:first=alba captions:second=boreas", "suites paper")),
+    "power": Needs(("runs captions:first=alba captions:second=boreas",)),
     "crosswalk": Needs(("runs choices:first", "files questions:answers.jsonl captions:captions.jsonl")),
-    "sensitivity": Needs(("runs composite:first=alba composite:second=boreas",)),
     "report": Needs(("runs captions:first=alba captions:second=boreas",)),
     "export": Needs(
         ("runs captions:first=alba captions:second=boreas",),
@@ -133,9 +146,16 @@ NEEDS: dict[str, Needs] = {
     "view": Needs(not_run=dict.fromkeys(EXAMPLES["view"], SERVES)),
     "lint": Needs(("runs captions:first",)),
     "validate": Needs(("score-files",)),
+    "reproduce": Needs(
+        files={"paper.yaml": LEDGER, "answers.csv": PUBLISHED_ANSWERS},
+        not_run=dict.fromkeys(
+            (line for line in EXAMPLES["reproduce"] if "--data" in line), "needs the published answers"
+        ),
+    ),
     "verify": Needs(("runs captions:first captions:second",)),
     "demo": Needs(not_run={"mmeval demo --fetch": DOWNLOADS, "mmeval demo -o demo-runs": MODELS}),
     "ls": Needs(("runs captions:first=alba captions:second=boreas",)),
+    "ls benchmarks": Needs(),
     "ls formats": Needs(),
     "ls judges": Needs(),
     "ls metrics": Needs((), {"my_metric.py": METRIC}),
@@ -145,12 +165,12 @@ NEEDS: dict[str, Needs] = {
     "ls rules": Needs((), {"my_rules.py": RULE}),
     "ls runs": Needs(("runs captions:first=alba captions:second=boreas captions:experiments/2024/third",)),
     "ls resources": Needs(),
+    "ls schema": Needs(),
     "card": Needs((), {"my_metric.py": METRIC}),
     "fetch": Needs(
         not_run=dict.fromkeys(EXAMPLES["fetch"][:3], DOWNLOADS),
         exits={"mmeval fetch ruwordnet": 1},
     ),
-    "schema": Needs(),
 }
 
 

@@ -7,6 +7,7 @@ import re
 
 import click
 
+from multimodal_eval.cli.layers import LayeredCommand
 from tools.reference import commands
 from tools.site.generated.command_examples import examples_section
 from tools.site.generated.toctree import toctree
@@ -24,6 +25,11 @@ def command_pages() -> dict[str, str]:
     return {"commands.md": index, **{page_of(path): _page(path, command, context) for path, command, context in known}}
 
 
+def options_of(command: click.Command) -> list[click.Option]:
+    """The options that the help shows."""
+    return command.shown() if isinstance(command, LayeredCommand) else []
+
+
 def page_of(path: str) -> str:
     """Where the page of a command is: of `judge pairs`, commands/judge-pairs.md."""
     return f"commands/{path.replace(' ', '-')}.md" if path else "commands.md"
@@ -37,7 +43,9 @@ def _page(path: str, command: click.Command, context: click.Context) -> str:
     name = f"mmeval {path}"
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"# {name}\n", f"```text\n{usage}\n```\n", _prose(command)]
-    options = [record for parameter in command.params if (record := parameter.get_help_record(context)) and record[1]]
+    options = [
+        record for parameter in options_of(command) if (record := parameter.get_help_record(context)) and record[1]
+    ]
     if options:
         rows = "".join(f"| {_flags(flags)} | {_cell(text)} |\n" for flags, text in options)
         parts.append(f"## Options\n\n| option | meaning |\n|---|---|\n{rows}")

@@ -16,19 +16,15 @@ TOP_LEVEL = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md", "se
 GENERATED = {
     "commands": ("Commands", "Every command and option."),
     "api": ("Python API", "Every public name, by module."),
+    "benchmarks": ("Benchmarks", "Those that `mmeval run NAME` knows, each with its prompts, rule and traps."),
     "schema": ("Settings", "Every key of the configuration file."),
     "codes": ("Codes", "Problems, warnings and exceptions by code."),
-    "decisions": ("Design decisions", "What was chosen, and why."),
 }
 
 
 def index_pages() -> dict[str, str]:
-    """The index of each section that has none in docs/, and of the design decisions."""
-    pages = {f"{section.name}.md": _index(section) for section in SECTIONS if not _own_index(section)}
-    decisions = sorted(path.stem for path in (DOCS / "decisions").glob("*.md"))
-    items = "".join(f"- [{title_of(DOCS / 'decisions' / f'{name}.md')}](decisions/{name}.md)\n" for name in decisions)
-    pages["decisions.md"] = f"# Design decisions\n\n{items}" + toctree(f"decisions/{name}" for name in decisions)
-    return pages
+    """The index of each section that has none in docs/."""
+    return {f"{section.name}.md": _index(section) for section in SECTIONS if not _own_index(section)}
 
 
 def home_cards() -> str:

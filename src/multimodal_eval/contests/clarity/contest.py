@@ -24,7 +24,7 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import default_folder
+from multimodal_eval.run.opening import file_name, new_folder
 from multimodal_eval.run.plan import make_plan
 
 ANNOTATOR_METRICS = ("f1_any_match", "f1_majority", "soft_score")
@@ -176,8 +176,8 @@ class LabelledTask:
         rows = sum(any(map(knows, (sample.annotations or {}).values())) for sample in self.samples)
         if self.task.name != "evasion" or not rows or (rows >= FEW_ROWS and 2 * rows >= total):
             return []
-        note = f"any-match, the official score, is over {rows:,} of {total:,} rows"
-        note += ": the others have no annotator's label" if rows < total else ", which are few"
+        note = f"any-match, the official score, is computed from only {rows:,} of {total:,} rows"
+        note += ": the others have no annotator's label" if rows < total else ""
         strict = sum(map(knows, self.golds))
         advice = f". For the strict score of {strict:,} rows instead: --annotators none"
         return [note + (advice if strict > rows else "")]
@@ -224,15 +224,25 @@ def _config(rows: LabelledTask, unknown_labels: UnknownLabels) -> RunConfig:
     )
 
 
+def _usual_folder(name: TaskName, task: Prepared) -> Path:
+    """runs/FILE-TASK, after the file of the predictions."""
+    return new_folder(f"{file_name(task.source.describe()[-1].path or '')}-{name}")
+
+
 def score_tasks(
-    prepared: dict[TaskName, Prepared], output: Location | None, progress: Progress = silent
+    prepared: dict[TaskName, Prepared],
+    output: Location | None,
+    progress: Progress = silent,
+    *,
+    overwrite: bool | None = None,
 ) -> dict[TaskName, Run]:
     """Score and store each task: a single one in `output` itself, two in folders below it; default: below runs/."""
     paths: dict[TaskName, Location] = {
-        name: default_folder(task.plan) if output is None else output if len(prepared) == 1 else below(output, name)
+        name: _usual_folder(name, task) if output is None else output if len(prepared) == 1 else below(output, name)
         for name, task in prepared.items()
     }
     for path in paths.values():  # check all before the first is written
-        if storage_at(path).is_taken():
-            raise RunFolderError(f"{path} already exists. Name another folder with -o")
-    return {name: task.score(paths[name], progress) for name, task in prepared.items()}
+        if storage_at(path).is_taken() and not overwrite:
+            how = "" if overwrite is None else ", or replace it with --overwrite"
+            raise RunFolderError(f"{path} already exists. Name another folder with -o{how}")
+    return {name: task.score(paths[name], progress, overwrite=overwrite) for name, task in prepared.items()}

@@ -52,7 +52,7 @@ class Scored(TypedDict):
     unknown_predictions: dict[str, int]  # of scored rows; they count as wrong
     n_invalid_annotations: int
     invalid_annotations: dict[str, int]  # gold labels outside the taxonomy; they are dropped
-    few_gold: list[str]  # classes with fewer than 10 gold examples: the interval of macro F1 is too narrow
+    few_gold: list[str]  # classes with fewer than 10 gold examples, whose F1 is uncertain
 
 
 class AnyMatch(Scored):

@@ -131,6 +131,7 @@ def note_missing(samples: Sequence[Sample], rule: HiddenRule, file: str | None, 
         missing = next((need for need in rule.needs if not has(sample, need)), None)
         if missing is None:
             continue
+        missing = missing.partition("|")[0]
         field, other = missing.removeprefix("metadata."), other_rules.get(missing)
         message = f"reply {sample.metadata['reply']} has no {field}, which the rule {rule.name!r} needs."
         hint = f"For the other kind of file: --rule {other}." if other and rule.ours else None

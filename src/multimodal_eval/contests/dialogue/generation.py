@@ -42,10 +42,11 @@ from multimodal_eval.evaluation.metrics.perplexity import perplexity
 from multimodal_eval.media.content import read_file
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.generation.model import Model, generation_of, with_model
-from multimodal_eval.run.generation.step import Generation
+from multimodal_eval.run.continuing import execute_again
+from multimodal_eval.run.generation.model import Generation, Model, generation_of, with_model
 from multimodal_eval.run.plan import Plan, generating_plan
-from multimodal_eval.run.start import continue_run, start
+from multimodal_eval.run.start import start
+from multimodal_eval.run.step import RunContext
 
 __all__ = [
     "ANSWERS",
@@ -350,7 +351,9 @@ def _continued(
         if info.generation is not None:  # the endpoint may have another address now
             described = msgspec.structs.replace(info.generation, base_url=step.config.base_url)
             rewrite(folder, info, msgspec.structs.replace(info, config=plan.config, generation=described))
-        continue_run(plan, lambda: source, folder, progress=progress, accept_open=accept_open, generation=step)
+        run = RunContext(plan, folder, accept_open=accept_open, progress=progress, generation=step)
+        run.source = lambda: source
+        execute_again(run)
     return True
 
 

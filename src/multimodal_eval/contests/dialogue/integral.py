@@ -12,10 +12,11 @@ the correct answer (`fmean`); HM, the hidden metric, is computed from the model'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.averaging import Averaging
@@ -83,7 +84,7 @@ class IntegralScore:
 
     def to_dict(self) -> dict[str, object]:
         """The same as a JSON object."""
-        return {**asdict(self), "signature": str(self.signature)}
+        return {**msgspec.to_builtins(self), "signature": str(self.signature)}
 
 
 DialogueLike = Dialogue | Mapping[str, Any]
@@ -125,7 +126,7 @@ def integral_score(
     parts = zip(checked, *(np.split(column, np.cumsum(sizes)[:-1]) for column in columns), strict=True)
     by_dialogue = {dialogue.id: scores for dialogue, *scores in parts}
     return IntegralScore(
-        both.value,
+        both.point,
         both.stderr,
         both.low,
         both.high,
@@ -169,7 +170,7 @@ def _types(strata: Strata, averaging: Averaging, columns: Sequence[Vector]) -> I
             within_type = averaging.of(rows).alone()
             meteor, hidden, mean = (within_type.interval(mean_estimate, Rows(column[rows])) for column in columns)
             count = len(np.unique(np.asarray(within_type.clusters)))
-            yield TypeScore(name, count, weight, meteor, hidden, mean, weight * mean.value)
+            yield TypeScore(name, count, weight, meteor, hidden, mean, weight * mean.point)
 
 
 def _signature(plan: Plan, weights: Mapping[str, float]) -> Signature:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from multimodal_eval.analysis.averaging import figure_of
 from multimodal_eval.contests.dialogue.contest import PARTS
 from multimodal_eval.contests.dialogue.dialogues import TYPE
-from multimodal_eval.core.records import COMPOSITE, Figure
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 
@@ -61,9 +61,9 @@ def dialogue_report(run: Run, worst: int = WORST) -> DialogueReport:
     """The results of a run, from its run folder alone."""
     entries = run.entries
     return DialogueReport(
-        figure_of(entries[COMPOSITE]),
-        figure_of(entries["meteor"]),
-        figure_of(entries["hidden_metric"]),
+        entries[COMPOSITE].bare,
+        entries["meteor"].bare,
+        entries["hidden_metric"].bare,
         _types(run),
         _worst(run, worst),
     )
@@ -77,7 +77,7 @@ def _types(run: Run) -> list[TypeReport]:
     weights = {} if run.info.config.strata is None else run.info.config.strata.weights
     for name, weight in weights.items():
         if name in slices:
-            figures = {key: figure_of(entry) for key, entry in slices[name].metrics.items()}
+            figures = {key: entry.bare for key, entry in slices[name].metrics.items()}
             mean = figures[COMPOSITE]
             part = None if mean.value is None else weight * mean.value
             types.append(

@@ -17,7 +17,8 @@ from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.contests.shared_task.submitted_answers import read_answers, submitted_file
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
-from multimodal_eval.core.records import COMPOSITE, Figure
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems

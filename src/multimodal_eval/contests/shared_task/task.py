@@ -20,7 +20,6 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import Entry
 from multimodal_eval.core.registry import PLUGIN
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.inputs import FileInput
@@ -221,8 +220,8 @@ def _columns(run: Run) -> Iterator[Column]:
         while key in seen:
             key += "_"
         seen.add(key)
-        is_metric = isinstance(figure, Entry)
-        is_lower_better = isinstance(figure, Entry) and figure.direction == "lower"
+        is_metric = figure is not None and figure.n_total is not None
+        is_lower_better = figure is not None and figure.direction == "lower"
         yield Column(key, name, name, is_lower_better=is_lower_better, is_hidden=not is_metric)
         if name == headline:
             for end in ("low", "high"):

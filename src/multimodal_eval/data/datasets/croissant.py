@@ -1,7 +1,7 @@
 """Croissant: JSON-LD that describes the files and the fields of a dataset, which are read as samples.
 
 The names of the fields are columns. The id is the field `id`, else the key of the record set, else the number of the
-record, from 0. `--format croissant:NAME` chooses one of several record sets.
+record, from 0. `--as croissant:NAME` chooses one of several record sets.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Metadata:
         if not named:
             raise CroissantError(f"no record set is named {name!r}. Known: {known}", "NOT_FOUND")
         if len(named) > 1:
-            hint = f"Choose one: --format croissant:{named[0].id}"
+            hint = f"Choose one: --as croissant:{named[0].id}"
             raise CroissantError(f"there are several record sets: {known}.", "FORMAT", hint)
         return named[0]
 
@@ -243,7 +243,9 @@ def _source(value: object, field: str) -> Source | None:
 def _path(path: str, field: str) -> re.Match[str]:
     match = _PATH.fullmatch(path)
     if match is None:
-        raise CroissantError(f"the field {field!r} is at {path!r} in JSON. Only paths as $.items[*].name are read.")
+        raise CroissantError(
+            f"the field {field!r} is at {path!r} in JSON. Only paths such as $.items[*].name are read."
+        )
     return match
 
 

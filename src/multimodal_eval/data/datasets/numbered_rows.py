@@ -1,6 +1,7 @@
 """Files whose rows have no ids: JSON Lines, JSON, CSV, TSV and Parquet. Rows are numbered from 0, as lm-eval does.
 
-No file is recognised as such: a missing id is an error otherwise. Tasks of lm-eval and lmms-eval choose this format.
+An input without PREDICTIONS whose first rows have no `id` is read in this format, with a note. Tasks of lm-eval and
+lmms-eval choose it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class NumberedRows(DatasetFormat):
     is_plain = True
 
     def recognises(self, head: Head) -> bool:
-        """Never: it is chosen."""
+        """Never by the content of one row: it is chosen."""
         return False
 
     def part_name(self, path: Path) -> str:

@@ -19,10 +19,8 @@ import msgspec
 
 from multimodal_eval.core.errors import InputError, MissingFileError, Problem, RunFolderError, shorten
 from multimodal_eval.core.metric import Bounds, is_number
-from multimodal_eval.core.records import to_json
 from multimodal_eval.data.readers.inputs import read_records
 from multimodal_eval.data.readers.problems import Columns, Problems
-from multimodal_eval.data.runs.checksums import sealed
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 __all__ = [
@@ -214,7 +212,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 def store_labels(folder: RunFolder, labels: list[HumanLabel]) -> None:
     """Write the labels into a run folder: their content, not the path of their file."""
-    folder.storage.write_bytes(STORED, sealed(to_json(_Content(labels=labels))))
+    folder.checksums.write_json(STORED, _Content(labels=labels))
 
 
 def stored_labels(folder: RunFolder) -> list[HumanLabel]:

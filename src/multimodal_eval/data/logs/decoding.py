@@ -19,7 +19,7 @@ from multimodal_eval._native import array_elements
 from multimodal_eval.core.errors import shorten
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import COMPRESSED, DamagedStreamError, line_blocks, open_bytes, refuse_utf16
-from multimodal_eval.data.readers.json_file import DECODE_ERRORS, note_fault
+from multimodal_eval.data.readers.json_file import DECODE_ERRORS, element, note_fault
 from multimodal_eval.data.readers.problems import Problems
 
 __all__ = [
@@ -42,10 +42,13 @@ __all__ = [
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def loosely(text: bytes) -> Any:
-    """The value of a text. NaN, and numbers that are too large, are None; so is a text that is not JSON or Unicode."""
+def loosely(text: bytes, constant: Callable[[str], object] = lambda _: None) -> Any:
+    """The value of a text; None if it is not JSON or Unicode. Numbers that are too large are None.
+
+    `constant` returns the value of NaN, Infinity and -Infinity.
+    """
     try:
-        value = json.loads(text.decode(), parse_constant=lambda _: None, parse_float=finite)
+        value = json.loads(text.decode(), parse_constant=constant, parse_float=finite)
         if _SURROGATE.search(text):  # an error if it is half of a pair
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -234,12 +237,7 @@ def _elements(
         elements, position, passed, closed, broken = array_elements(text, position, _TOGETHER)
         for begin, end, before in elements:
             here = line + before
-            if end - begin > limits.current().text_bytes:
-                limits.refuse_text(file, here)
-            raw = bytes(text[begin:end])
-            limits.check_json(raw, file, here)
-            if budget is not None:
-                budget.spend_json(raw)
+            raw = element(text, begin, end, file, here, budget)
             if broken and end == elements[-1][1]:
                 continue  # it is cut off, which is reported below
             decoded = _decoded(raw, decoder, what, problems, _Place(file, here, begin, last_good))

@@ -71,7 +71,7 @@ class EveryEvalEver:
         """One record per sample, and epoch, in the order of the file."""
         files = _files(path)
         if files.instances is None:
-            message = "these are results without samples: there is no file of instances beside them"
+            message = "these are results without samples: the file of instances is missing"
             problems.add("NOT_FOUND", message, file=str(path))
             return
         aggregate = _read_aggregate(files.aggregate, problems)
@@ -90,7 +90,7 @@ class EveryEvalEver:
         names = ResultColumns(aggregate, path)
         if aggregate is None:
             keys = [] if files.instances is None else list(score_ranges(files.instances))
-            note = "no results are beside the instances, so that no means are compared"
+            note = "there are no results next to the instances, so the means are not compared"
             scores = tuple(RecordedScore(names[key]) for key in keys)
             return LogInfo(HARNESS, scores=scores, notes=(note, *map(str, problems.kept)))
         scored = _scored(files.instances, aggregate)
@@ -208,9 +208,9 @@ def _notes(counts: Mapping[str, int], results: Mapping[str, Result], scored: Con
     for key, count in counts.items():
         if key not in scored:
             name = results[key].evaluation_result_id or metric_name(results[key])
-            yield f"no instances, so that it is left out: {name}"
+            yield f"left out, because it has no instances: {name}"
         elif count > 1:
-            yield f"{count} results have the id {key!r}, so that their means are not compared"
+            yield f"{count} results have the id {key!r}, so their means are not compared"
 
 
 def _recorded(result: Result, column: str, seen: tuple[float, float] | None, *, is_only: bool) -> RecordedScore:

@@ -291,7 +291,7 @@ def _notes(path: Path) -> tuple[str, ...]:
     """Why no means are compared."""
     if _beside(path, _STATS_FILE) is not None:
         return ()
-    return (f"there is no {_STATS_FILE} beside the samples, so that its means are not compared",)
+    return (f"there is no {_STATS_FILE} beside the samples, so its means are not compared",)
 
 
 def _means(path: Path) -> dict[tuple[str, str | None, str], float]:

@@ -227,6 +227,7 @@ class _Pieces(msgspec.Struct, omit_defaults=True):
     attachments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+_CONSTANTS = ("NaN", "Infinity", "-Infinity")
 _SAMPLES, _SCORES = msgspec.json.Decoder(LoggedSample), msgspec.json.Decoder(_ScoresOnly)
 _PIECES = msgspec.json.Decoder(_Pieces)
 
@@ -273,6 +274,8 @@ def _decoded(
         loose = None if isinstance(error, msgspec.ValidationError) else loosely(text)
         fault: Exception = error
         if loose is not None:
+            if isinstance(loose, dict) and "scores" in loose:  # what was recorded, as a text
+                loose["scores"] = loosely(text, str)["scores"]
             try:
                 return msgspec.convert(loose, kind)
             except (msgspec.ValidationError, RecursionError) as wrong:
@@ -372,6 +375,8 @@ def _columns(sample: LoggedSample) -> Columns:
         for column, number, value in score_values(name, score.value):
             if number is not None:
                 values[column] = number
+            elif value in _CONSTANTS:
+                values[column] = value  # the reason why the sample is unscored
             elif value is not None:
                 values[f"value.{column.partition('.')[2]}"] = json.dumps(value) if not isinstance(value, str) else value
         for what in ("answer", "explanation", "reason"):

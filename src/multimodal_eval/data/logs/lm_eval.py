@@ -54,7 +54,7 @@ def _pretrained(arguments: object) -> str | None:
 def _results(path: Path) -> Results:
     match = _NAME.fullmatch(path.name)
     if match is None:
-        return Results({}, None, "the file is not named samples_TASK_DATE.jsonl, so that its results are not found")
+        return Results({}, None, "the file is not named samples_TASK_DATE.jsonl, so its results cannot be found")
     return read_results(path.with_name(f"results_{match['date']}.json"), match["task"])
 
 
@@ -65,6 +65,7 @@ _LINES = SampleLines(
     ),
     ByName,
     _results,
+    renamed=(("perplexity", "loglikelihood"),),  # of a sample; only the aggregate is a perplexity
 )
 
 

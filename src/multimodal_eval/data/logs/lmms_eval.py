@@ -40,7 +40,7 @@ _SCALARS = (str, int, float, bool)
 def _results(path: Path) -> Results:
     match = _NAME.fullmatch(path.name)
     if match is None:
-        return Results({}, None, "the file is not named DATE_samples_TASK.jsonl, so that its results are not found")
+        return Results({}, None, "the file is not named DATE_samples_TASK.jsonl, so its results cannot be found")
     return read_results(path.with_name(f"{match['date']}_results.json"), match["task"])
 
 

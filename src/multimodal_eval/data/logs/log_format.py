@@ -81,7 +81,7 @@ class LogInfo:
 class LogFormat(Protocol):
     """The reader of one format. Modules of `data.logs` have one as `FORMAT`."""
 
-    name: str  # for --format
+    name: str  # for --as
     harness: str  # the first part of the columns of its scores
     suffixes: tuple[str, ...]
     files: str  # for `mmeval ls formats`: how its files are named

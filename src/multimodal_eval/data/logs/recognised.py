@@ -50,6 +50,7 @@ _DATASETS = {
     "vlmevalkit-tsv": _Entry("datasets.vlmevalkit_tsv", (".tsv",), (b"question",)),
     "webdataset": _Entry("datasets.webdataset", (".tar",)),
     "croissant": _Entry("datasets.croissant", (".json", ".jsonld"), (b'"@context"',)),
+    "declared": _Entry("datasets.declared_rows", (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"), ()),
     "rows": _Entry("datasets.numbered_rows", (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"), ()),
 }
 _FORMATS = {**_LOGS, **_DATASETS}

@@ -158,6 +158,7 @@ class SampleLines:
     keys: frozenset[str]
     filters: Callable[[], FilterOf]
     results: Callable[[Path], Results]  # beside the samples
+    renamed: tuple[tuple[str, str], ...] = ()  # metrics whose values per sample are something else, and what
 
     def scan(self, path: Path) -> Scan:
         """The filters and scores of a file."""
@@ -222,7 +223,8 @@ class SampleLines:
 
     def column(self, metric: str, name: str, filters: Collection[str]) -> str:
         """The column of a score; with the filter, if there are several."""
-        return score_column(self.harness, f"{metric}_{name}" if len(filters) > 1 else metric)
+        shown = dict(self.renamed).get(metric, metric)
+        return score_column(self.harness, f"{shown}_{name}" if len(filters) > 1 else shown)
 
 
 def _lines_of(lines: Sequence[int]) -> str:
@@ -425,9 +427,9 @@ class Results:
 def read_results(path: Path, task: str | None) -> Results:
     """The results file beside the samples."""
     if not path.is_file():
-        return Results({}, task, f"there is no {path.name} beside the samples, so that its means are not compared")
+        return Results({}, task, f"there is no {path.name} beside the samples, so its means are not compared")
     try:
         content = _DECODE(path.read_bytes())
     except (msgspec.DecodeError, OSError, RecursionError, UnicodeDecodeError):
-        return Results({}, task, f"{path.name} cannot be read, so that its means are not compared")
+        return Results({}, task, f"{path.name} cannot be read, so its means are not compared")
     return Results(content, task)

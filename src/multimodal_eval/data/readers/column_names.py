@@ -25,7 +25,7 @@ from multimodal_eval.data.readers.json_file import read_coco_annotations
 from multimodal_eval.data.readers.parquet_file import parquet_errors
 from multimodal_eval.data.readers.problems import Problems
 
-Kind = Literal["text", "texts", "other", "null"]  # "texts" is a list of strings
+Kind = Literal["text", "texts", "letters", "integer", "other", "null"]  # lists of strings; objects of strings
 Kinds = Mapping[str, Kind]  # by column
 Role = Literal["data", "predictions"]  # of one of two joined files
 
@@ -38,6 +38,7 @@ TAKEN = (
 )
 # Names that are the model's answer in a file of predictions, and a reference in the data beside it.
 TAKEN_IN_PAIRS = ("answer",)
+CHOICES = ("options",)  # names of the choices of a question, in any file
 # Names that may be a field: no column is read as one of these, but messages suggest it.
 SUGGESTED: Mapping[str, tuple[str, ...]] = {
     "generated_answer": (
@@ -65,6 +66,7 @@ SUGGESTED: Mapping[str, tuple[str, ...]] = {
 }
 _NUMBERED = re.compile(r"(ref|reference|caption|answer|gt|human)_?\d+")
 PEEKED = 100  # records whose columns decide
+_ANSWER = ("generated_answer", *ANSWER_ALIASES)
 _NO_COLUMNS: Mapping[str, tuple[str, ...]] = {}
 
 
@@ -74,6 +76,15 @@ class TakenColumns:
 
     fields: Mapping[str, str] = field(default_factory=dict)  # column -> field
     notes: tuple[str, ...] = ()
+
+
+def numbering(kinds: Kinds) -> str:
+    """The note about samples that are numbered because no column is the id; empty if one is, or none is known."""
+    if not kinds or "id" in kinds:
+        return ""
+    likely = suggestion("id", kinds)
+    flag = "--map id=COLUMN" if likely is None else map_flag("id", likely.column)
+    return f"no column is `id`, so the samples are numbered. To take a column: {flag}"
 
 
 def taken_columns(
@@ -95,12 +106,25 @@ def taken_columns(
     }
     role, where = (None, "") if pair is None else (pair[0], f" of {pair[1]}")
     if role == "data":
-        return _taken(free, TAKEN_IN_PAIRS, REFERENCES, columns, where)
-    answer = ("generated_answer", *ANSWER_ALIASES)
-    taken = _taken(free, (*answer, *TAKEN), answer, columns, where)
-    if role == "predictions" and not taken.fields and not taken.notes:
-        return _taken(free, TAKEN_IN_PAIRS, answer, columns, where)
+        return _both(_taken(free, TAKEN_IN_PAIRS, REFERENCES, columns, where), _choices(free, columns, where))
+    if role is None:
+        return _both(_answers(free, columns, where), _choices(free, columns, where))
+    taken = _answers(free, columns, where)
+    if not taken.fields and not taken.notes:
+        return _taken(free, TAKEN_IN_PAIRS, _ANSWER, columns, where)
     return taken
+
+
+def _both(first: TakenColumns, second: TakenColumns) -> TakenColumns:
+    return TakenColumns({**first.fields, **second.fields}, (*first.notes, *second.notes))
+
+
+def _choices(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
+    return _taken(kinds, CHOICES, ("choices",), columns, where)
+
+
+def _answers(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
+    return _taken(kinds, (*_ANSWER, *TAKEN), _ANSWER, columns, where)
 
 
 def _taken(
@@ -112,7 +136,7 @@ def _taken(
     candidates = {
         column: _field_for(fields, kind)
         for column, kind in kinds.items()
-        if column not in FIELDS and plain_name(column) in names and _field_for(fields, kind)
+        if isinstance(column, str) and column not in FIELDS and plain_name(column) in names and _field_for(fields, kind)
     }
     if len(candidates) > 1:
         listed = " and ".join(map(repr, candidates))
@@ -128,7 +152,9 @@ def _taken(
 def _field_for(fields: Sequence[str], kind: Kind) -> str | None:
     """The field of a column with such values, or None if they do not fit."""
     if fields == REFERENCES:
-        return {"text": "expected_answer", "texts": "references"}.get(kind)
+        return {"text": "expected_answer", "integer": "expected_answer", "texts": "references"}.get(kind)
+    if fields == ("choices",):
+        return "choices" if kind in ("text", "texts", "letters") else None
     return fields[0] if kind == "text" else None
 
 
@@ -182,7 +208,7 @@ def _candidates(need: str, kinds: Kinds) -> Iterator[tuple[str, str]]:
             yield "references", ",".join(numbered)
         names = (*SUGGESTED["expected_answer"], *SUGGESTED["references"])
         for column in _in_order(plain, names):
-            if usable[column] == "text":
+            if usable[column] in ("text", "integer"):
                 yield "expected_answer", column
             elif usable[column] == "texts" and "," not in column:
                 yield "references", column
@@ -192,6 +218,10 @@ def _candidates(need: str, kinds: Kinds) -> Iterator[tuple[str, str]]:
     for name in fields:
         free = [column for column in usable if column not in FIELDS]
         yield from ((name, column) for column in get_close_matches(name, free, n=3, cutoff=0.8))
+    if "generated_answer" in fields:  # by no name: any column with text that is not likely to be another field
+        others = {*CHOICES, *(name for field in SUGGESTED for name in SUGGESTED[field])}
+        unknown = [column for column in free if plain[column] not in others and not _NUMBERED.fullmatch(plain[column])]
+        yield from (("generated_answer", column) for column in unknown if usable[column] == "text")
 
 
 def _in_order(plain: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
@@ -221,8 +251,12 @@ def _kind(value: object) -> Kind:
         return "null"
     if isinstance(value, str):
         return "text"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "integer"
     if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
         return "texts"
+    if isinstance(value, dict) and len(value) > 1 and all(isinstance(item, str | None) for item in value.values()):
+        return "letters" if all(isinstance(key, str) and len(key) == 1 for key in value) else "other"
     return "other"
 
 
@@ -239,6 +273,15 @@ def peeked(path: Path, log: str | None = None) -> dict[str, Kind]:
             kinds = kinds_of(record for _, record in islice(reader(path, Problems()), PEEKED))
             return dict.fromkeys(kinds, "text") if is_textual(path, log) else kinds
     return {}
+
+
+def _kind_of_type(kind: Any) -> Kind:
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return "integer"
+    is_letters = pa.types.is_struct(kind) and kind.num_fields > 1
+    return "letters" if is_letters and all(len(each.name) == 1 and _is_text(each.type) for each in kind) else "other"
 
 
 def _is_text(kind: Any) -> bool:
@@ -263,5 +306,5 @@ def _kinds_of_schema(path: Path) -> dict[str, Kind]:
         elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
             kinds[column.name] = "texts" if _is_text(kind.value_type) else "other"
         else:
-            kinds[column.name] = "null" if pa.types.is_null(kind) else "other"
+            kinds[column.name] = "null" if pa.types.is_null(kind) else _kind_of_type(kind)
     return kinds

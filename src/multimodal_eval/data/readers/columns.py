@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from multimodal_eval.data.readers import parts
 from multimodal_eval.data.readers.blocks import BLOCK, DamagedStreamError, bare_suffix
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.formats import DELIMITERS
-from multimodal_eval.data.readers.ids import SeenIds
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import RecordChecker
 from multimodal_eval.data.readers.scanned_blocks import (
@@ -77,68 +75,34 @@ class Piece:
         import pyarrow as pa
 
         from multimodal_eval.core.arrow import taken
-        from multimodal_eval.data.runs.sample_table import columns_of, to_table
+        from multimodal_eval.data.runs.sample_table import array_of, columns_of, columns_of_samples
 
-        accepted, rows = self._accepted(), len(self.scanned.lines)
-        if not self.samples and len(self.order) == rows:
-            return accepted
-        table = to_table(self.samples, 0)
-        checked = columns_of(table.drop_columns(["row"])) if self.samples else {}
-        if len(self.samples) == len(self.order):
-            return checked
-        columns = {}
-        for name in accepted.keys() | checked.keys():
-            kind = table.schema.field(name).type
-            pair = [
-                accepted[name] if name in accepted else pa.nulls(rows, kind),
-                checked[name] if name in checked else pa.nulls(len(self.samples), kind),
-            ]
-            columns[name] = taken(pa.concat_arrays(pair), self.order)
-        return columns
-
-    def _accepted(self) -> dict[str, pa.Array]:
-        from multimodal_eval.data.runs.sample_table import text_array, text_lists
-
-        rows = len(self.scanned.lines)
-        columns = {FIELDS[field]: text_array(rows, *buffers) for field, buffers in self.scanned.texts.items()}
+        rows, text = len(self.scanned.lines), pa.string()
+        accepted = {FIELDS[field]: array_of(text, rows, *buffers) for field, buffers in self.scanned.texts.items()}
         if self.scanned.lists is not None:
             validity, ends, offsets, data = self.scanned.lists
-            columns["references"] = text_lists(rows, validity, ends, text_array(len(offsets) - 1, None, offsets, data))
-        return columns
+            items = array_of(text, len(offsets) - 1, None, offsets, data)
+            accepted["references"] = array_of(pa.list_(text), rows, validity, ends, items=items)
+        if not self.samples and len(self.order) == rows:
+            return accepted
+        both = [pa.table(accepted), pa.table(columns_of_samples(self.samples))]
+        columns = columns_of(pa.concat_tables(both, promote_options="default"))
+        return {name: taken(column, self.order) for name, column in columns.items()}
 
 
+@dataclass(frozen=True)
 class ColumnPart:
     """A part that consists of ranges of pieces."""
 
-    def __init__(self, ranges: Sequence[tuple[Piece, int, int]]) -> None:
-        self._ranges = ranges
+    ranges: Sequence[tuple[Piece, int, int]]  # piece, start, stop
 
     def __len__(self) -> int:
-        return sum(stop - start for _, start, stop in self._ranges)
+        return sum(stop - start for _, start, stop in self.ranges)
 
     @property
     def id_hashes(self) -> NDArray[np.int64]:
         """The hashes of the ids."""
-        return np.concatenate([piece.id_hashes[start:stop] for piece, start, stop in self._ranges])
-
-    @cached_property
-    def _columns(self) -> dict[str, pa.ChunkedArray]:
-        import pyarrow as pa
-
-        from multimodal_eval.data.runs.sample_table import SCHEMA
-
-        names = {name for piece, _, _ in self._ranges for name in piece.columns}
-        columns = {}
-        for name in names:
-            kind = SCHEMA.field(name).type
-            pieces = [
-                piece.columns[name].slice(start, stop - start)
-                if name in piece.columns
-                else pa.nulls(stop - start, kind)
-                for piece, start, stop in self._ranges
-            ]
-            columns[name] = pa.chunked_array(pieces, kind)
-        return columns
+        return np.concatenate([piece.id_hashes[start:stop] for piece, start, stop in self.ranges])
 
     def samples(self, fields: Collection[str]) -> list[Sample]:
         """The samples with their ids and the given fields."""
@@ -148,9 +112,13 @@ class ColumnPart:
 
     def table(self, first_row: int) -> pa.Table:
         """The table to store; `first_row` is the number of the first sample in the input."""
+        import pyarrow as pa
+
         from multimodal_eval.data.runs.sample_table import table_of_columns
 
-        return table_of_columns(self._columns, len(self), first_row)
+        tables = [pa.table(piece.columns).slice(start, stop - start) for piece, start, stop in self.ranges]
+        whole = pa.concat_tables(tables, promote_options="default")
+        return table_of_columns(dict(zip(whole.column_names, whole.columns, strict=True)), len(self), first_row)
 
 
 def column_parts(pieces: Iterable[Piece], most: int) -> Iterator[ColumnPart]:
@@ -186,21 +154,13 @@ class ColumnReader:
     ) -> None:
         self._files, self._checker, self._problems = files, checker, problems
         self._left = limit  # records that may still be read
-        self.seen = SeenIds(text_hash)
         self._shapes: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}  # their fields
         self._scanners = Scanners(checker)
 
-    def pieces(self) -> Iterator[Piece]:
-        """The samples, block by block."""
-        return self._pieces(self._scans())
-
-    def pieces_of(self, blocks: Iterable[tuple[str, _Item]]) -> Iterator[Piece]:
-        """The samples of some (file, block)."""
-        return self._pieces((name, block, partial(self._scan, block)) for name, block in blocks)
-
-    def _pieces(self, scans: Iterable[tuple[str, _Item, Scan]]) -> Iterator[Piece]:
+    def pieces(self, blocks: Iterable[tuple[str, _Item]] | None = None) -> Iterator[Piece]:
+        """The samples, block by block: of all files, or of some (file, block)."""
         file, last_good = "", 0
-        for name, block, scan in scans if self._left != 0 else ():
+        for name, block, scan in self._scans(blocks) if self._left != 0 else ():
             if name != file:
                 file, last_good = name, 0
             if isinstance(block, DamagedStreamError):
@@ -219,11 +179,11 @@ class ColumnReader:
             if self._left == 0:
                 return
 
-    def _scans(self) -> Iterator[tuple[str, _Item, Scan]]:
-        """(file, block, its scan) of all files. Large inputs are scanned ahead, in threads."""
-        threads = min(cores(), _MOST_THREADS)
+    def _scans(self, blocks: Iterable[tuple[str, _Item]] | None) -> Iterator[tuple[str, _Item, Scan]]:
+        """(file, block, its scan) of all files, or of these blocks. Large files are scanned ahead, in threads."""
+        threads = 1 if blocks is not None else min(cores(), _MOST_THREADS)
         if threads == 1 or sum(file.path.stat().st_size for file in self._files) <= 2 * BLOCK:
-            for name, block in _blocks(self._files):
+            for name, block in _blocks(self._files) if blocks is None else blocks:
                 yield name, block, partial(self._scan, block)
             return
         ahead: deque[tuple[str, _Item, Scan]] = deque()
@@ -246,7 +206,6 @@ class ColumnReader:
             fields = self._checker.fields(line, record)
             if fields is not None:
                 samples.append(Sample(**fields))
-                self.seen.add(samples[-1].id)
             if len(samples) == _TOGETHER:
                 yield _piece_of(samples)
                 samples = []
@@ -291,14 +250,11 @@ class ColumnReader:
 
     def _count(self, checked: CheckedLines) -> None:
         """Count the accepted rows."""
-        scanned, rows = checked.scanned, checked.rows
-        counts = np.bincount(scanned.shape_of[rows], minlength=len(scanned.shapes)).tolist()
+        scanned = checked.scanned
+        counts = np.bincount(scanned.shape_of[checked.rows], minlength=len(scanned.shapes)).tolist()
         for (_, columns, kinds), records in zip(scanned.shapes, counts, strict=True):
             if records:
                 self._checker.count(self._shapes[columns, kinds], records, records * kinds.count(_BLANK))
-        self.seen.add_hashes(scanned.id_hashes[rows])
-        for sample in checked.samples:
-            self.seen.add(sample.id)
 
 
 Scan = Callable[[], tuple[Any, ...]]
@@ -312,16 +268,15 @@ def _piece_of(samples: list[Sample]) -> Piece:
 def _blocks(files: Iterable[DataFile]) -> Iterator[tuple[str, _Item]]:
     """(file, block) of all files. An error takes the place of a block, so that it is raised after earlier blocks."""
     for file in files:
-        name = str(file.path)
+        name, suffix = str(file.path), bare_suffix(file.path)
         try:
-            for block in _blocks_of(file.path):
+            if suffix == ".parquet":
+                blocks: Iterator[RecordBlock | Rest] = parquet_blocks(file.path)
+            elif suffix in DELIMITERS:
+                blocks = csv_blocks(file.path, DELIMITERS[suffix])
+            else:
+                blocks = json_blocks(file.path)
+            for block in blocks:
                 yield name, block
         except Exception as error:  # noqa: BLE001 - raised by the caller
             yield name, error
-
-
-def _blocks_of(path: Path) -> Iterator[RecordBlock | Rest]:
-    suffix = bare_suffix(path)
-    if suffix == ".parquet":
-        return parquet_blocks(path)
-    return csv_blocks(path, DELIMITERS[suffix]) if suffix in DELIMITERS else json_blocks(path)

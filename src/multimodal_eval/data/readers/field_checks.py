@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import unicodedata
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from math import inf, isfinite
 from numbers import Integral
 from os import PathLike
@@ -67,10 +68,23 @@ def checked_name(field: str, value: Any) -> str:
     return text
 
 
+_BLANK_REFERENCES = ContextVar("blank_references", default=False)
+
+
+@contextmanager
+def taking_blank_references(taken: bool) -> Iterator[None]:
+    """Accept blank references in everything that is read inside: the transcript of silence."""
+    token = _BLANK_REFERENCES.set(taken)
+    try:
+        yield
+    finally:
+        _BLANK_REFERENCES.reset(token)
+
+
 def checked_reference(field: str, value: Any) -> str:
-    """Text that is not blank."""
+    """Text that is not blank, unless it may be."""
     text = checked_text(field, value)
-    if not text or text.isspace():
+    if (not text or text.isspace()) and not _BLANK_REFERENCES.get():
         raise RefusedError(
             "EMPTY_REFERENCE",
             f"`{field}` contains blank text",
@@ -79,8 +93,17 @@ def checked_reference(field: str, value: Any) -> str:
     return text
 
 
+def checked_expected(field: str, value: Any) -> str:
+    """Text that is not blank, or a whole number, such as the position of a choice."""
+    if type(value) is not str and isinstance(value, Integral) and not isinstance(value, bool):
+        return str(value)
+    return checked_reference(field, value)
+
+
 def checked_references(field: str, value: Any) -> list[str]:
-    """A list of strings, none of them blank; anything else is refused."""
+    """A list of strings, none of them blank, or one string; anything else is refused."""
+    if type(value) is str:
+        return [checked_reference(field, value)]
     if type(value) is not list and not isinstance(value, tuple):
         raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
     if not value:
@@ -229,7 +252,8 @@ def hint_to_keep(field: str) -> str:
 def checked_choices(field: str, value: Any) -> list[str] | dict[str, str] | None:
     """The options of a question; letters with null text are left out, and an empty result is null."""
     if type(value) is str:
-        value = written_choices(value) or value
+        written = written_choices(value)
+        value = value if written is None else written
     value = as_mapping(field, value)
     if isinstance(value, Mapping):
         texts = {key: text for key, text in value.items() if text is not None}

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.records import InputFile
-from multimodal_eval.data.logs.log_format import HasCompanions
+from multimodal_eval.data.logs.log_format import HasCompanions, LogFormat
 from multimodal_eval.data.logs.recognised import log_format, recognised
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.formats import Reader, check_file, reader_of
@@ -73,6 +73,27 @@ def file_set(name: Path, log: str | None = None) -> FileSet:
     return FileSet(name, _logs(name, files, log) or _of_one_format(name, files), folder)
 
 
+def log_files(name: Path, log: str | None = None) -> tuple[DataFile, ...]:
+    """The logs of all harnesses in a folder, each to be read alone; a file is one of them if it is a log."""
+    if not name.is_dir():
+        return tuple(file for file in file_set(name, log).files if file.log is not None)
+    by_format: dict[str, list[Path]] = {}
+    for file in _ordered(_below(name), name):
+        format_ = log or _log_of(file.path)
+        if format_ is not None and bare_suffix(file.path) in log_format(format_).suffixes:
+            by_format.setdefault(format_, []).append(file.path)
+    return tuple(
+        DataFile(path, log=format_)
+        for format_, paths in by_format.items()
+        for path in _main_files(log_format(format_), paths)
+    )
+
+
+def _main_files(chosen: LogFormat, paths: Sequence[Path]) -> Sequence[Path]:
+    """The files that are read, of those of one format."""
+    return chosen.main_files(paths) if isinstance(chosen, HasCompanions) else paths
+
+
 def _log_of(path: Path) -> str | None:
     log = recognised(path)
     return None if log is None else log.name
@@ -86,7 +107,7 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
         return ()
     if len(known) > 1:
         message = f"files of several formats are here: {', '.join(known)}."
-        hint = f"Name one file, or choose with --format {known[0]}"
+        hint = f"Name one file, or choose with --as {known[0]}"
         raise InputError([Problem(code="FORMAT", message=message, file=str(name), hint=hint)])
     if log is not None:
         suffixes = log_format(log).suffixes
@@ -126,7 +147,7 @@ def _refuse_others(name: Path, log: str, paths: Sequence[Path], formats: Mapping
     other = next((path for path in paths if formats.get(path) is None), None)
     if other is not None:
         message = f"other files in {name} have the format {log}, and this file does not."
-        hint = f"Name the files, or read all of them as such with --format {log}"
+        hint = f"Name the files, or read all of them as such with --as {log}"
         raise InputError([Problem(code="FORMAT", message=message, file=str(other), hint=hint)])
 
 

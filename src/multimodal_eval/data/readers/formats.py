@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from multimodal_eval.core.csv_cells import has_escapes, unescaped
 from multimodal_eval.core.errors import InputError, Problem, shorten
-from multimodal_eval.core.visible import visible
+from multimodal_eval.core.visible import storable, visible
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.blocks import (
     BLOCK,
@@ -26,6 +26,9 @@ from multimodal_eval.data.readers.coco_and_vqa import has_questions, read_vqa
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_array, read_jsonl
 from multimodal_eval.data.readers.parquet_file import check_nesting, parquet_errors, plan_reading, python_rows
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.logs.log_format import LogFormat
 
 Reader = Callable[[Path, Problems], Iterator[Record]]
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -218,13 +221,22 @@ SUFFIXES = tuple(_READERS)  # also followed by .gz or .zst
 COLUMNAR = tuple(suffix for suffix in SUFFIXES if suffix != ".json")  # those that compiled code reads as columns
 
 
+def _records_of_log(format_: LogFormat, path: Path, problems: Problems) -> Iterator[Record]:
+    """The records of a log, with what can be stored of the answers: a model wrote them."""
+    for place, columns in format_.records(path, problems):
+        for name in ("generated_answer", "reasoning"):
+            if isinstance(text := columns.get(name), str):
+                columns[name] = storable(text)
+        yield place, columns
+
+
 def reader_of(path: Path, log: str | None = None) -> Reader:
     """The reader of the file; an unknown format is refused. `log` is the name of a log format, if it is known."""
     from multimodal_eval.data.logs.recognised import log_format, recognised
 
     format_ = recognised(path) if log is None else log_format(log)
     if format_ is not None:
-        return format_.records
+        return partial(_records_of_log, format_)
     suffix = bare_suffix(path)
     if suffix in _REFUSED:
         message, hint = _REFUSED[suffix]

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multimodal_eval._native import text_hash
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import LOG, InputFile, Source
 from multimodal_eval.core.sample import PREDICTED_FIELDS, Sample
@@ -23,9 +24,9 @@ from multimodal_eval.data.readers.coco_and_vqa import (
     result_columns,
     with_questions,
 )
-from multimodal_eval.data.readers.column_names import Role, TakenColumns, peeked, taken_columns
+from multimodal_eval.data.readers.column_names import Role, TakenColumns, numbering, peeked, taken_columns
 from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set, further_files
-from multimodal_eval.data.readers.formats import COLUMNAR, check_file, is_textual, reader_of
+from multimodal_eval.data.readers.formats import COLUMNAR, SUFFIXES, check_file, is_textual, reader_of
 from multimodal_eval.data.readers.ids import Join, PredictionIndex, SeenIds
 from multimodal_eval.data.readers.json_file import read_coco_annotations
 from multimodal_eval.data.readers.memory_input import MemoryInput
@@ -37,6 +38,7 @@ from multimodal_eval.data.readers.summary import Summary, note_unused
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.columns import Piece
 
+_NUMBERED = "rows"  # the format of files without ids
 _PREDICTED_BOXES: ColumnMap = {"boxes": ()}  # the field has the gold boxes
 _COCO_RESULTS: ColumnMap = {"id": ("image_id",), "generated_answer": ("caption",), **_PREDICTED_BOXES}
 _SHOWN_UNMATCHED = 10
@@ -57,9 +59,21 @@ class FileInput:
     annotators: tuple[str, ...] = ()  # columns, each with the labels of one annotator
     questions: Path | None = None  # of VQA annotations; None: the file beside them, if there is one
     log: str | None = None  # the format of a log of another harness; None: by its content
+    ids: frozenset[str] | None = None  # of the samples that are read; None: all
+    only_answered: bool = False  # samples without a prediction are not read
 
     def __post_init__(self) -> None:
-        self.data_files = _with_questions(file_set(self.data, self.log), self.questions)
+        if self.only_answered and self.predictions is None:
+            raise ConfigError(
+                "`only_answered` leaves out samples of DATA without a prediction, and there are no PREDICTIONS. A "
+                "sample whose answer failed is not left out: it is unscored"
+            )
+        files, self.numbering = file_set(self.data, self.log), ""
+        if self.predictions is None and self.log is None and "id" not in self.columns:
+            self.numbering = _numbering(files)
+        if self.numbering:
+            files = file_set(self.data, _NUMBERED)
+        self.data_files = _with_questions(files, self.questions)
         self.prediction_files = None if self.predictions is None else file_set(self.predictions)
 
     @property
@@ -104,7 +118,7 @@ class FileInput:
     @property
     def has_columns(self) -> bool:
         """Whether compiled code reads the input as columns: not with predictions, annotators or folder keys."""
-        return not (self.predictions is not None or self.annotators) and all(
+        return not (self.predictions is not None or self.annotators or self.ids is not None) and all(
             not file.keys and file.log is None and bare_suffix(file.path) in COLUMNAR for file in self.data_files.files
         )
 
@@ -129,11 +143,12 @@ class FileInput:
         from multimodal_eval.data.readers.columns import ColumnReader
 
         checker, files = self._checker(self.data_files, problems), self.data_files.files
-        reader = ColumnReader(files, checker, problems, limit)
-        for piece in reader.pieces():
+        seen = SeenIds(text_hash)
+        for piece in ColumnReader(files, checker, problems, limit).pieces():
             summary.samples += len(piece)
+            seen.add_hashes(piece.id_hashes)
             yield piece
-        reader.seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
+        seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
         summary.add(checker)
         note_unused("map", checker.unused_map, checker, problems, summary)
 
@@ -184,15 +199,37 @@ class FileInput:
         """A COCO pair without anything unusual, read at once."""
         if not self.is_coco or self.columns or self.annotators or limit is not None or len(self.files) != 2:
             return None
+        if self.ids is not None:
+            return None
         annotations, results = self.files
         return None if annotations.keys or results.keys else regular_pair(annotations.path, results.path)
 
     def _checked(
         self, checker: RecordChecker, problems: Problems, summary: Summary, limit: int | None
     ) -> Iterator[Sample]:
-        for _, fields in checked_files(self.data_files.files, checker, problems, limit):
+        for _, fields in self._chosen(checker, problems, summary, limit):
             summary.samples += 1
             yield Sample(**fields)
+
+    def _chosen(
+        self, checker: RecordChecker, problems: Problems, summary: Summary, limit: int | None
+    ) -> Iterator[tuple[int, Fields]]:
+        """(line, checked fields) of the records of the data; with `ids`, only those, all of which must be there."""
+        records = checked_files(self.data_files.files, checker, problems, limit)
+        if self.ids is None:
+            yield from records
+            return
+        left, others = set(self.ids), 0
+        for line, fields in records:
+            if fields["id"] in self.ids:
+                left.discard(fields["id"])
+                yield line, fields
+            else:
+                others += 1
+        if left and limit is None:
+            message = f"{len(left):,} of the {len(self.ids):,} ids that were chosen are not in {self.data}"
+            problems.add("UNMATCHED", f"{message} (first: {_shown(sorted(left))}).", field="id")
+        summary.notes.append(f"only the {len(self.ids):,} samples that were chosen by id are read; {others:,} are not")
 
     def _checker(self, files: FileSet, problems: Problems) -> RecordChecker:
         columns = self.columns_in(files)
@@ -239,7 +276,8 @@ class FileInput:
         """
         role: Role = "predictions" if files is self.prediction_files else "data"
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
-        return taken_columns(peeked(files.files[0].path, files.files[0].log), columns, self.annotators, pair)
+        taken = taken_columns(peeked(files.files[0].path, files.files[0].log), columns, self.annotators, pair)
+        return replace(taken, notes=(*taken.notes, self.numbering)) if self.numbering else taken
 
     def _fill(self, index: PredictionIndex, join: Join, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
@@ -260,8 +298,12 @@ class FileInput:
         limit: int | None,
     ) -> Iterator[Sample]:
         without: list[str] = []
-        for line, fields in checked_files(self.data_files.files, checker, problems, limit):
+        unanswered = 0
+        for line, fields in self._chosen(checker, problems, summary, limit):
             prediction = index.take(fields["id"])
+            if prediction is None and self.only_answered:
+                unanswered += 1
+                continue
             if prediction is None:
                 summary.unmatched_data += 1
                 without.append(fields["id"]) if len(without) < _SHOWN_UNMATCHED else None
@@ -272,11 +314,15 @@ class FileInput:
         extra: list[str] = []
         if limit is None:
             for sample in index.unused():
+                if self.ids is not None and sample.id not in self.ids:
+                    continue
                 summary.unmatched_predictions += 1
                 extra.append(sample.id) if len(extra) < _SHOWN_UNMATCHED else None
                 if self.allow_partial:
                     summary.samples += 1
                     yield Sample(**join.merge({"id": sample.id}, sample, problems, None, 0))
+        if unanswered:
+            summary.notes.append(f"{unanswered:,} samples of {self.data} have no prediction and are left out")
         # A row refused for another reason would be reported again here, as unmatched.
         if (without or extra) and not self.allow_partial and not problems.total:
             self._note_unmatched(problems, summary, without, extra)
@@ -284,15 +330,26 @@ class FileInput:
     def _note_unmatched(self, problems: Problems, summary: Summary, without: list[str], extra: list[str]) -> None:
         parts = []
         if without:
-            shown = ", ".join(map(repr, without))
-            parts.append(f"{summary.unmatched_data} ids of {self.data} have no prediction (first: {shown})")
+            parts.append(f"{summary.unmatched_data} ids of {self.data} have no prediction (first: {_shown(without)})")
         if extra:
-            shown = ", ".join(map(repr, extra))
             parts.append(
-                f"{summary.unmatched_predictions} ids of {self.predictions} are not in the data (first: {shown})"
+                f"{summary.unmatched_predictions} ids of {self.predictions} are not in the data "
+                f"(first: {_shown(extra)})"
             )
-        hint = "Use --allow-partial to score the matching ids and count the rest as unscored."
+        hint = "Use --allow-partial to score the matching ids and count the rest as unscored"
+        hint += ", or --only-answered to leave ids without a prediction out." if without else "."
         problems.add("UNMATCHED", "; ".join(parts) + ".", hint=hint, field="id")
+
+
+def _shown(ids: Sequence[str]) -> str:
+    return ", ".join(map(repr, ids[:_SHOWN_UNMATCHED]))
+
+
+def _numbering(files: FileSet) -> str:
+    """The note about files without ids, whose samples are numbered."""
+    first = files.files[0]
+    is_plain = first.log is None and not first.keys and bare_suffix(first.path) in SUFFIXES
+    return numbering(peeked(first.path)) if is_plain else ""
 
 
 def _with_questions(data: FileSet, questions: Path | None) -> FileSet:

@@ -132,12 +132,7 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                 elements, position, passed, closed, broken = array_elements(text, position, _BATCH)
                 for begin, end, before in elements:
                     here = line + before
-                    if end - begin > limits.current().text_bytes:
-                        limits.refuse_text(file, here)
-                    raw = bytes(text[begin:end])
-                    limits.check_json(raw, file, here)
-                    if budget is not None:
-                        budget.spend_json(raw)
+                    raw = element(text, begin, end, file, here, budget)
                     repeated = repeated_by_line(raw, here, line_delimited=False)
                     if repeated:
                         note_repeated_keys(problems, file, repeated)
@@ -168,6 +163,17 @@ def read_json_array(path: Path, problems: Problems) -> Iterator[Record]:
                 problems.add("SYNTAX", "there is text after the end of the array", file=file, line=line)
     except DamagedStreamError as damage:
         problems.add(damage.code, str(damage), file=file)
+
+
+def element(text: bytes | mmap.mmap, begin: int, end: int, file: str, line: int, budget: limits.Budget | None) -> bytes:
+    """An element of a JSON array that is within the limits."""
+    if end - begin > limits.current().text_bytes:
+        limits.refuse_text(file, line)
+    raw = bytes(text[begin:end])
+    limits.check_json(raw, file, line)
+    if budget is not None:
+        budget.spend_json(raw)
+    return raw
 
 
 def _after_bracket(text: bytes | mmap.mmap) -> tuple[int, int]:

@@ -154,7 +154,7 @@ def refuse_expansion(file: str, most: int, size: int) -> NoReturn:
     """Refuse a file whose content is longer than `most` bytes."""
     factor = current().expansion
     message = f"the file has {size:,} bytes, and its content takes more than {most:,}: it may be a decompression bomb."
-    hint = f"If it is not, raise the limit, which is {factor} now: --max-expansion {_next(factor)}"
+    hint = f"If it is not, raise the limit, which is {factor} now: {_option('max_expansion', _next(factor))}"
     raise InputError([Problem(code="EXPANSION", message=message, file=file, hint=hint)])
 
 
@@ -162,8 +162,14 @@ def refuse_record(file: str, line: int | None, memory: int, what: str = "the rec
     """Refuse a record, or another unit that is in memory at once, that would take too much memory."""
     limit = current().record_mb
     message = f"{what} would take about {memory // MB:,} MB of memory."
-    hint = f"Raise the limit, which is {limit} MB now: --max-record-mb {max(_next(limit), memory // MB + 1)}"
+    option = _option("max_record_mb", max(_next(limit), memory // MB + 1))
+    hint = f"Raise the limit, which is {limit} MB now: {option}"
     raise InputError([Problem(code="TOO_LONG", message=message, file=file, line=line, hint=hint)])
+
+
+def _option(setting: str, value: int) -> str:
+    """How a command gets another limit."""
+    return f"`{setting}: {value}` in the file of --config, or --{setting.replace('_', '-')} {value}"
 
 
 def refuse_nesting(column: str, file: str | None = None) -> NoReturn:
@@ -176,9 +182,8 @@ def refuse_text(file: str, line: int) -> NoReturn:
     """Refuse a record whose text is too long."""
     limits = current()
     message = f"a record is longer than {limits.text_bytes // MB} MB."
-    hint = (
-        f"Raise the limit of its memory, which is {limits.record_mb} MB now: --max-record-mb {_next(limits.record_mb)}"
-    )
+    option = _option("max_record_mb", _next(limits.record_mb))
+    hint = f"Raise the limit of its memory, which is {limits.record_mb} MB now: {option}"
     raise InputError([Problem(code="TOO_LONG", message=message, file=file, line=line, hint=hint)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from multimodal_eval.core.errors import InputError, Problem
@@ -13,12 +14,12 @@ MAX_KEPT = 1000  # a file with a billion bad lines must not fill the memory
 MAX_COUNTED = 500_000  # nor take hours
 
 
+@dataclass
 class Problems:
     """The problems of one input."""
 
-    def __init__(self) -> None:
-        self.kept: list[Problem] = []
-        self.total = 0
+    kept: list[Problem] = field(default_factory=list)
+    total: int = 0
 
     def add(self, code: str, message: str, **where: Any) -> None:
         """Add one problem; `where` are the other fields of `Problem`."""

@@ -24,6 +24,7 @@ from multimodal_eval.data.readers.field_checks import (
     checked_boxes,
     checked_choices,
     checked_epoch,
+    checked_expected,
     checked_images,
     checked_logprobs,
     checked_mapping,
@@ -49,7 +50,8 @@ Fields = dict[str, Any]  # field -> checked value: the arguments of `Sample`
 CHECKS: dict[str, Check] = {
     **dict.fromkeys(FIELDS, checked_text),
     **dict.fromkeys(("id", "group"), checked_name),
-    **dict.fromkeys(("expected_answer", "caption"), checked_reference),
+    "expected_answer": checked_expected,
+    "caption": checked_reference,
     **dict.fromkeys(("image", "audio"), checked_media),
     "annotations": checked_annotations,
     "boxes": checked_boxes,

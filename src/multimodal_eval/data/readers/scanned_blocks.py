@@ -116,16 +116,18 @@ class Rest:
     records: Callable[[Problems], Iterator[Record]]
 
 
+@dataclass
 class CheckedLines:
     """The lines of a block that are checked in Python, and their places among the accepted rows."""
 
-    def __init__(self, block: RecordBlock, scanned: Scanned, last_good: int) -> None:
-        self.block, self.scanned, self.last_good = block, scanned, last_good
-        self.samples: list[Sample] = []
-        self.sample_lines: list[int] = []
-        self.rows = np.empty(0, np.int64)  # the accepted rows that stay
-        self.records = 0  # of other lines; in the end, of all lines
-        self._replaced: list[int] = []  # accepted rows that were checked in Python
+    block: RecordBlock
+    scanned: Scanned
+    last_good: int  # the number of the last line that is a record
+    samples: list[Sample] = field(default_factory=list)
+    sample_lines: list[int] = field(default_factory=list)
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # the accepted rows that stay
+    records: int = 0  # of other lines; in the end, of all lines
+    _replaced: list[int] = field(default_factory=list)  # accepted rows that were checked in Python
 
     def line_of(self, row: int) -> Line:
         """The line of an accepted row."""

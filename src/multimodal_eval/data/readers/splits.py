@@ -283,7 +283,7 @@ class RangeReader:
         """The checked samples of a task, in parts of at most `most`."""
         if self.in_columns:
             reader = ColumnReader((), checker, problems, task.rows)
-            return column_parts(reader.pieces_of(_blocks(task)), most)
+            return column_parts(reader.pieces(_blocks(task)), most)
         return map(SamplePart, parts_of(_samples(task, checker, problems), most))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -22,13 +22,12 @@ import msgspec
 
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError
 from multimodal_eval.core.records import CHECKED_FORMAT, RUN_FORMAT, Manifest, read_manifest, run_format, to_json
-from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Storage
-from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
+from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Storage, Write
 
 MANIFEST, RESULTS = "manifest.json", "results.json"
 FOLDER = "checksums"
 EXCHANGES = "exchanges.json"
-DATA_FOLDERS = ("samples", "answers", "exchanges", "verdicts", "scores", "state")
+DATA_FOLDERS = ("samples", "media", "answers", "exchanges", "verdicts", "scores", "state")
 _NOT_DATA = (TEMPORARY, ".jsonl")  # the journal of generation
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 _END = b"\n}\n"
@@ -94,6 +93,12 @@ class Checksums:
             raise self.damaged(name)
         return content
 
+    def write_json(self, name: str, record: object, manifest: str | None = None) -> str:
+        """Write a JSON file with its checksum at the end. Returns the checksum of the whole file."""
+        content = sealed(to_json(record), manifest)
+        self._storage.write_bytes(name, content)
+        return sha256(content)
+
     def _format(self) -> int:
         """The format of the run; 0 without a run.json."""
         try:
@@ -112,6 +117,22 @@ class Checksums:
 
     # other files
 
+    def write(self, name: str, write: Write, before_change: Callable[[str], None] | None = None) -> None:
+        """Write a file. Its checksum is noted before the file gets its name, and this process need not compare it.
+
+        `before_change` is called with the name of a file that is about to get another content than it had before.
+        """
+
+        def write_and_note(path: Path) -> None:
+            write(path)
+            digest = sha256_of_file(path)
+            if before_change is not None and self.known(name) not in (None, digest):
+                before_change(name)
+            self.note(name, digest)
+
+        self._storage.write(name, write_and_note)
+        self._remember(name, self._written[name])
+
     def note(self, name: str, digest: str) -> None:
         """Store the checksum of a file that will be written next."""
         self._written[name] = digest
@@ -126,10 +147,6 @@ class Checksums:
         """Store the checksum of a file as it is now."""
         self.note(name, self._current(name))
 
-    def trust(self, name: str) -> None:
-        """Remember that this process has just written a file and need not compare it."""
-        self._remember(name, self._written[name])
-
     def check(self, name: str) -> None:
         """Raise an error if a file differs from its checksum. A file that did not change is not read again."""
         with self.opened(name):
@@ -139,8 +156,7 @@ class Checksums:
     def opened(self, name: str) -> Iterator[Path | IO[bytes]]:
         """A checked file: its path, or a file object."""
         if isinstance(self._storage, LocalStorage):
-            with self._present(name), self._storage.local_copy(name) as path:
-                self._compare_local(name, path)
+            with self.local_copy(name) as path:
                 yield path
         elif name in self._compared:
             with self._storage.open(name) as file:
@@ -148,77 +164,57 @@ class Checksums:
         else:
             with self._present(name):
                 content = self._storage.read_bytes(name)
-            self._compare_content(name, sha256(content))
+            self._compare(name, sha256(content), self._expected(name))
             yield BytesIO(content)
 
     @contextmanager
     def local_copy(self, name: str) -> Iterator[Path]:
-        """A checked file as a local path."""
+        """A checked file as a local path. One that did not change since this process has compared it is not read."""
         with self._present(name), self._storage.local_copy(name) as path:
-            if isinstance(self._storage, LocalStorage):
-                self._compare_local(name, path)
-            else:
-                self._compare_content(name, sha256_of_file(path))
+            if not self._storage.defers:
+                expected = self._expected(name)
+                if not any(self._identity(name, digest) in _checked for digest in expected):
+                    self._compare(name, sha256_of_file(path), expected)
             yield path
 
     def copied(self, name: str, source: Checksums) -> None:
         """Store the checksum of a file that will be copied from another run, after comparing it there."""
         source.check(name)
-        self.note(name, source._newest(name))
-
-    def _compare_content(self, name: str, digest: str) -> None:
-        noted = self._noted(name)
-        self._compare(name, digest, self._recorded(name) + ([] if noted is None else [noted]))
-        self._compared.add(name)
+        self.note(name, source.newest(name))
 
     @contextmanager
     def _present(self, name: str) -> Iterator[None]:
         try:
             yield
         except MissingFileError as missing:
-            if str(missing).endswith("is missing") and self._is_recorded(name):
+            if str(missing).endswith("is missing") and self._expected(name):
                 raise MissingFileError(
                     f"{missing}. Recompute it with: mmeval score --resume {quote(self._storage.label)}"
                 ) from None
             raise
 
-    def _is_recorded(self, name: str) -> bool:
-        return bool(self._recorded(name)) or self._noted(name) is not None
-
-    def _compare_local(self, name: str, path: Path) -> None:
-        """Compare a file, unless this process has compared it since it was last written."""
-        if isinstance(self._storage, TemporaryStorage) and self._storage.defers:
-            return
-        recorded = self._recorded(name)
-        noted = None if self._were_checked(name, recorded) else self._noted(name)
-        if self._were_checked(name, recorded if noted is None else [noted]):
-            return
-        digest = sha256_of_file(path)
-        self._compare(name, digest, recorded if noted is None else [*recorded, noted])
+    def _compare(self, name: str, digest: str, expected: Collection[str]) -> None:
+        """Raise an error if the checksum of a file is not one of those expected."""
+        if digest not in expected:
+            self._is_loaded = False  # another process may have written the manifest since, and removed the notes
+            expected = [*expected, *self._expected(name)]
+        if digest not in expected:
+            if expected:
+                raise self.damaged(name)
+            if self._format() >= CHECKED_FORMAT:
+                raise self.damaged(name, "has no checksum")
         self._remember(name, digest)
 
-    def _were_checked(self, name: str, digests: Iterable[str]) -> bool:
-        return any(self._identity(name, digest) in _checked for digest in digests)
+    def _expected(self, name: str) -> list[str]:
+        """The checksums that a file may have, the newest last: of this object, in the manifest, and in its note.
 
-    def _compare(self, name: str, digest: str, expected: Collection[str]) -> None:
-        if digest in expected:
-            return
-        self._is_loaded = False  # another process may have written the manifest since, and removed the notes
-        expected = [*expected, *self._recorded(name)]
-        if digest in expected:
-            return
-        if expected:
-            raise self.damaged(name)
-        if self._format() >= CHECKED_FORMAT:
-            raise self.damaged(name, "has no checksum")
-
-    def _recorded(self, name: str) -> list[str]:
-        """The checksums of a file in this object and in the manifest. Another process may have written it later."""
+        Another process may have written the file after this object.
+        """
         manifest = self.manifest()
         if name.startswith("exchanges/"):
-            manifest = self._exchanges()
-        recorded = [self._written.get(name), None if manifest is None else manifest.files.get(name)]
-        return [digest for digest in recorded if digest is not None]
+            manifest = self._read_manifest(EXCHANGES)
+        digests = [self._written.get(name), None if manifest is None else manifest.files.get(name), self._noted(name)]
+        return [digest for digest in digests if digest is not None]
 
     def _noted(self, name: str) -> str | None:
         try:
@@ -250,30 +246,20 @@ class Checksums:
     def manifest(self) -> Manifest | None:
         """The content of manifest.json, if it is the one that results.json names; None if there is none."""
         if not self._is_loaded:
-            self._manifest = self._loaded()
+            self._manifest = self._read_manifest(MANIFEST, self.named_manifest())
             self._is_loaded = True
         return self._manifest
 
-    def _loaded(self) -> Manifest | None:
-        named = self.named_manifest()
+    def _read_manifest(self, name: str, digest: str | None = None) -> Manifest | None:
+        """manifest.json or exchanges.json; None if there is none. `digest` is its checksum, if another file has it."""
         try:
-            content = self._storage.read_bytes(MANIFEST)
+            content = self._storage.read_bytes(name)
         except MissingFileError:
-            if named is not None:
-                raise self.damaged(MANIFEST, "is missing") from None
+            if digest is not None:
+                raise self.damaged(name, "is missing") from None
             return None
-        if not is_intact(content) or named not in (None, sha256(content)):
-            raise self.damaged(MANIFEST)
-        return read_manifest(content, self._storage.label)
-
-    def _exchanges(self) -> Manifest | None:
-        """The content of exchanges.json; None if there is none. It is read when an exchange is compared."""
-        try:
-            content = self._storage.read_bytes(EXCHANGES)
-        except MissingFileError:
-            return None
-        if not is_intact(content):
-            raise self.damaged(EXCHANGES)
+        if not is_intact(content) or digest not in (None, sha256(content)):
+            raise self.damaged(name)
         return read_manifest(content, self._storage.label)
 
     def named_manifest(self) -> str | None:
@@ -298,16 +284,15 @@ class Checksums:
 
     def record(self) -> str:
         """Write manifest.json with the checksums of all data files, and return the checksum of the manifest."""
-        files = {name: self._newest(name) for name in self.data_files()}
+        files = {name: self.newest(name) for name in self.data_files()}
         exchanges = {name: files.pop(name) for name in list(files) if name.startswith("exchanges/")}
         if exchanges:
-            self._storage.write_bytes(EXCHANGES, sealed(to_json(Manifest(files=exchanges))))
+            self.write_json(EXCHANGES, Manifest(files=exchanges))
         manifest = Manifest(files=files)
-        content = sealed(to_json(manifest))
-        self._storage.write_bytes(MANIFEST, content)
+        digest = self.write_json(MANIFEST, manifest)
         self._manifest, self._is_loaded = manifest, True
         self._storage.remove(FOLDER)
-        return sha256(content)
+        return digest
 
     def record_as_is(self) -> str:
         """Write manifest.json with the checksums of all data files as they are now, and return its checksum."""
@@ -317,15 +302,15 @@ class Checksums:
 
     def known(self, name: str) -> str | None:
         """The checksum that a file should have, as far as it is known."""
-        noted = self._noted(name)
-        return noted if noted is not None else next(iter(reversed(self._recorded(name))), None)
+        return next(reversed(self._expected(name)), None)
 
     def _current(self, name: str) -> str:
         with self._storage.local_copy(name) as path:
             return sha256_of_file(path)
 
-    def _newest(self, name: str) -> str:
-        manifest = self._exchanges() if name.startswith("exchanges/") else self._manifest
+    def newest(self, name: str) -> str:
+        """The checksum of a file: as it was noted, or else as it is."""
+        manifest = self._read_manifest(EXCHANGES) if name.startswith("exchanges/") else self._manifest
         recorded = None if manifest is None else manifest.files.get(name)
         digest = self._noted(name) or recorded
         return digest or self._current(name)  # of a version without checksums

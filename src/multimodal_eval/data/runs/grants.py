@@ -1,16 +1,18 @@
-"""What a command may read for a run folder that it opens.
+"""Whose run a folder is, and what a command may do for it: `Consent`.
 
-A run.json names paths: the folder of the images, models, the input. These are requests. They are granted if the run is
-one of the user's own (`is_own`); for any other run, files are read only in the run folder and below the folders that
-the command names with --media-root.
+A run.json names plug-ins, paths (the folder of the images, models, the input), and models with their addresses. These
+are requests. They are granted if the run is one of the user's own (`is_own`); for any other run, files are read only in
+the run folder and below the folders that the command names with --media-root, and nobody is asked.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from hmac import compare_digest
 from itertools import combinations
@@ -22,12 +24,15 @@ from threading import get_ident
 import msgspec
 
 from multimodal_eval.core.config import JudgeConfig, RunConfig
-from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.errors import ConfigError, RunFolderError, UnknownNameError
+from multimodal_eval.core.metric import Metric, opens_media
+from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.core.registry import PLUGIN, content_of_plugin, is_loaded
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage, is_url
 
-__all__ = ["is_own", "rewrite", "signed", "state_folder"]
+__all__ = ["Consent", "is_own", "rewrite", "signed", "state_folder"]
 
 
 # The runs of this user.
@@ -148,25 +153,162 @@ MOST_PIECES = 8  # between colons of an option
 NOWHERE = os.devnull  # has no files below it
 
 
-def granted(folder: RunFolder, info: RunInfo, roots: Sequence[str | Path] = ()) -> RunConfig:
-    """The settings of a run, with the media policy that this command grants instead of the one that the run asks for.
+@dataclass(frozen=True)
+class Consent:
+    """What a command may do for a run that it opens, before it does anything.
 
-    Without `roots` a run of the user keeps its policy. Any other run may read media in its own folder only. With
-    `roots`, both may read in these folders and in the run folder.
+    A run of the user gets what it asks for, except that no file is imported because a run names it. For any other run,
+    only what the command itself names is imported, read or asked.
     """
-    is_users = is_own(folder, info)
-    if is_users and not roots:
-        return info.config
-    storage = folder.storage
-    place = str(storage.path.resolve()) if isinstance(storage, LocalStorage) else NOWHERE
-    return msgspec.structs.replace(
-        info.config,
-        image_root=place,
-        media_roots=[str(Path(root).resolve()) for root in roots],
-        allow_outside_images=False,
-        allow_image_urls=is_users and info.config.allow_image_urls,
-        judges=info.config.judges if is_users else _without_prices(info.config.judges),
-    )
+
+    folder: RunFolder
+    info: RunInfo
+    named_plugins: Sequence[str | Path] = ()
+    media_roots: Sequence[str | Path] = ()
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Whether the run is one of the user's."""
+        return is_own(self.folder, self.info)
+
+    @property
+    def plugins(self) -> list[str]:
+        """The plug-ins of the command, and those of the run that this process has already imported."""
+        paths = [str(Path(plugin).resolve()) for plugin in self.named_plugins]
+        return list(dict.fromkeys([*paths, *(plugin for plugin in self.info.config.plugins if is_loaded(plugin))]))
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run, with the media policy that is granted instead of the one that the run asks for.
+
+        A run of the user keeps its policy, unless the command names folders. Any other run may read media in its own
+        folder and in those that the command names, and no price file.
+        """
+        config = self.info.config
+        if self.is_own and not self.media_roots:
+            return config
+        storage = self.folder.storage
+        return msgspec.structs.replace(
+            config,
+            image_root=str(storage.path.resolve()) if isinstance(storage, LocalStorage) else NOWHERE,
+            media_roots=[str(Path(root).resolve()) for root in self.media_roots],
+            allow_outside_images=False,
+            allow_image_urls=self.is_own and config.allow_image_urls,
+            judges=config.judges if self.is_own else _without_prices(config.judges),
+        )
+
+    def foreign_judges(self, config: RunConfig) -> set[str]:
+        """The metrics of a configuration whose judges only somebody else's run names, and not the user."""
+        if self.is_own:
+            return set()
+        stored = {name: judge.models for name, judge in self.info.config.judges.items() if judge.models}
+        return {name for name, judge in config.judges.items() if name in stored and judge.models == stored[name]}
+
+    def refuse(
+        self,
+        settings: RunConfig | None = None,
+        *,
+        metrics: Collection[Metric] = (),
+        asks_model: bool = False,
+        judges: RunConfig | None = None,
+    ) -> None:
+        """Refuse what somebody else's run asks for and the command does not name.
+
+        `settings` are those of the run that stay in use, whose files would be read. `metrics` would read media,
+        `asks_model` would send requests to the run's model, and `judges` has judges that would be asked.
+        """
+        if self.is_own:
+            return
+        if asks_model:
+            self._refuse_model()
+        if settings is not None:
+            self._refuse_files(settings)
+        names = [metric.name for metric in metrics if opens_media(metric)]
+        if names and not self.media_roots:
+            raise RunFolderError(
+                f"{self.folder.label} is not signed as a run of yours, so its media are not read, and "
+                f"{', '.join(names)} must read them. Name their folder: --media-root DIR"
+            )
+        if judges is not None:
+            refuse_judging(self.folder, {name: judges.judges[name] for name in self.foreign_judges(judges)})
+
+    def _refuse_model(self) -> None:
+        """Refuse to send requests, with the user's key, to the endpoint that somebody else's run names."""
+        generation = self.info.config.generation
+        if generation is not None:
+            raise RunFolderError(
+                f"{self.folder.label} is not signed as a run of yours, and it would send requests to "
+                f"{generation.base_url or generation.model}. Start a new run with its data and a model of your choice"
+            )
+
+    def _refuse_files(self, settings: RunConfig) -> None:
+        """Refuse to read files that somebody else's run names, unless they are below an allowed folder."""
+        allowed = [Path(root).resolve() for root in self.media_roots]
+        if isinstance(self.folder.storage, LocalStorage):
+            allowed.append(self.folder.storage.path.resolve())
+        for what, name in _files_asked_for(self.info, settings):
+            path = Path(name).expanduser()
+            if is_url(name) or not any(path.resolve().is_relative_to(root) for root in allowed):
+                place = path.resolve() if path.is_dir() else path.resolve().parent
+                advice = f"If you trust it, allow: --media-root {quote(str(place))}"
+                raise RunFolderError(
+                    f"{self.folder.label} is not signed as a run of yours, and it names a file to read: {name} "
+                    f"({what}). {'Start a new run' if is_url(name) else advice}"
+                )
+
+    # plug-ins, also of the user's own runs
+
+    def refuse_other_plugins(self) -> None:
+        """Refuse to continue a run without the plug-ins that it was started with, before any file is imported."""
+        given = {_digest_of_plugin(plugin) for plugin in self.plugins}
+        for path, digest in self.info.plugins.items():
+            if digest in given:
+                continue
+            if not self.plugins:
+                raise RunFolderError(f"{self.folder.label} was started with plug-ins, and {self._name_again}")
+            raise RunFolderError(
+                f"{self.folder.label} was started with the plug-in {path}, and no given file has its content (SHA-256 "
+                f"{digest[:16]}…). Name the file as it was, or start a new run"
+            )
+
+    def refuse_other_definitions(self, metrics: Collection[Metric]) -> None:
+        """Refuse to rescore a run with other plug-ins under the names of its metrics."""
+        recorded = set(self.info.plugins.values())
+        for metric in metrics if recorded else ():
+            module = origin(metric)[0]
+            if module.startswith(PLUGIN) and metric.name in self.info.signatures:
+                path, digest = content_of_plugin(module)
+                if digest not in recorded:
+                    raise RunFolderError(
+                        f"{self.folder.label} was scored with another content of the plug-in that defines "
+                        f"{metric.name} than {path} has now. Restore the file, give the new metric another name, or "
+                        "score the data again"
+                    )
+
+    @contextmanager
+    def missing_plugins_explained(self) -> Iterator[None]:
+        """Explain an unknown metric whose plug-in was not imported: files named in a run are not trusted."""
+        try:
+            yield
+        except UnknownNameError as unknown:
+            if not self.info.config.plugins:
+                raise
+            raise RunFolderError(
+                f"the {unknown.kind} {unknown.name!r} is not registered here. {self.folder.label} was run with "
+                f"plug-ins, and {self._name_again}"
+            ) from None
+
+    @property
+    def _name_again(self) -> str:
+        again = " ".join(f"--plugin {quote(name)}" for name in self.info.config.plugins or self.info.plugins)
+        return f"files named in a run are not imported. If you trust them, name them again: {again}"
+
+
+def _digest_of_plugin(plugin: str) -> str:
+    try:
+        return sha256(Path(plugin).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ConfigError(f"the plug-in {plugin!r} cannot be read: {error.strerror}") from None
 
 
 def _without_prices(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:
@@ -174,58 +316,18 @@ def _without_prices(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]
     return {name: msgspec.structs.replace(judge, prices=None, budget=None) for name, judge in judges.items()}
 
 
-def refuse_requests(folder: RunFolder, info: RunInfo, config: RunConfig, roots: Sequence[str | Path] = ()) -> None:
-    """Refuse to read files that somebody else's run names, unless they are below an allowed folder.
-
-    `config` has the settings of the run that stay in use.
-    """
-    if is_own(folder, info):
-        return
-    if not info.has_answers:
-        refuse_asking(folder, info)
-    allowed = [Path(root).resolve() for root in roots]
-    if isinstance(folder.storage, LocalStorage):
-        allowed.append(folder.storage.path.resolve())
-    for what, name in _requests(info, config):
-        path = Path(name).expanduser()
-        if is_url(name) or not any(path.resolve().is_relative_to(root) for root in allowed):
-            place = path.resolve() if path.is_dir() else path.resolve().parent
-            allow = "Start a new run" if is_url(name) else f"If you trust it, allow: --media-root {quote(str(place))}"
-            raise RunFolderError(
-                f"{folder.label} is not signed as a run of yours, and it names a file to read: {name} ({what}). {allow}"
-            )
-
-
-def refuse_asking(folder: RunFolder, info: RunInfo) -> None:
-    """Refuse to send requests, with the user's key, to the endpoint that somebody else's run names."""
-    generation = info.config.generation
-    if generation is not None and not is_own(folder, info):
-        raise RunFolderError(
-            f"{folder.label} is not signed as a run of yours, and it would send requests to "
-            f"{generation.base_url or generation.model}. Start a new run with its data and a model of your choice"
-        )
-
-
-def foreign_judges(folder: RunFolder, info: RunInfo, config: RunConfig) -> set[str]:
-    """The metrics of a configuration whose judges only somebody else's run names, and not the user."""
-    if is_own(folder, info):
-        return set()
-    stored = {name: judge.models for name, judge in info.config.judges.items() if judge.models}
-    return {name for name, judge in config.judges.items() if name in stored and judge.models == stored[name]}
-
-
 def refuse_judging(folder: RunFolder, judges: Mapping[str, JudgeConfig]) -> None:
     """Refuse to send questions, with the user's key, to the judges that somebody else's run names."""
     for name, judge in judges.items():
         model = judge.models[0]
         raise RunFolderError(
-            f"{name} would send requests to {model.base_url or model.model}, and only a run names that judge which is "
-            f"not signed as one of yours ({folder.label}). Make a new run with a judge of "
+            f"{name} would send requests to {model.base_url or model.model}, a judge named by a run that is not "
+            f"signed as one of yours ({folder.label}). Make a new run with a judge of "
             "your choice: `mmeval rescore` or `mmeval score` with --judge PROVIDER:NAME"
         )
 
 
-def _requests(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
+def _files_asked_for(info: RunInfo, config: RunConfig) -> Iterator[tuple[str, str]]:
     """The files and folders that a run would read, with the setting that names them."""
     if info.rescored_from is not None and info.finished is None:
         yield "the run that it was rescored from", info.rescored_from

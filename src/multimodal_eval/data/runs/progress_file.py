@@ -58,7 +58,7 @@ def remove_progress(folder: RunFolder) -> None:
 def read_progress(folder: RunFolder) -> ProgressRecord | None:
     """The record; None if there is none that this version understands."""
     try:
-        content = folder.storage.read_range(FILE, 0, _LARGEST + 1)
+        content = folder.storage.read_bytes(FILE, 0, _LARGEST + 1)
         record = msgspec.json.decode(content, type=ProgressRecord)
     except (MissingFileError, OSError, msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, ValueError):
         return None

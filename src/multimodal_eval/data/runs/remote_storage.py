@@ -31,8 +31,10 @@ _PATTERN = re.compile(r"[*?\[\]]")
 class RemoteStorage:
     """A folder on an fsspec filesystem."""
 
+    defers = False
+
     def __init__(self, url: str) -> None:
-        self.location = url
+        self.location = self.label = self.address = url
         _refuse_unfit(url)
         fsspec = require("fsspec", extra="remote", purpose=f"the run folder {url}")
         try:
@@ -50,19 +52,12 @@ class RemoteStorage:
         self.is_shared = "memory" not in protocols
 
     @property
-    def address(self) -> str:
-        """The URL."""
-        return self.location
-
-    @property
     def name(self) -> str:
         """The last part of the URL."""
         return self.location.rpartition("/")[2]
 
-    @property
-    def label(self) -> str:
-        """The URL."""
-        return self.location
+    def sync(self) -> None:
+        """Every file is uploaded when it is written."""
 
     def is_taken(self) -> bool:
         """Whether the URL is a file, or has anything below it except temporary files."""
@@ -118,15 +113,11 @@ class RemoteStorage:
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
-    def read_bytes(self, name: str) -> bytes:
-        """The content of a file."""
+    def read_bytes(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """The content of a file, or only the given bytes: a file object reads ahead, on some filesystems by 50 MB."""
         with self._errors_named(name, "read"):
-            return bytes(self.filesystem.cat_file(self._fresh(name)))
-
-    def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Only the given bytes of a file: a file object would read ahead, on some filesystems by 50 MB."""
-        with self._errors_named(name, "read"):
-            return bytes(self.filesystem.cat_file(self._fresh(name), start=start, end=stop))
+            some = {} if stop is None else {"start": start, "end": stop}
+            return bytes(self.filesystem.cat_file(self._fresh(name), **some))
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:

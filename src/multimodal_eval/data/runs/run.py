@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -13,25 +14,14 @@ import msgspec
 
 from multimodal_eval.core.displayed import HasHtml
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.optional import require
-from multimodal_eval.core.record_checks import check_together
-from multimodal_eval.core.records import (
-    COMPOSITE,
-    Calibrated,
-    CompositeEntry,
-    Entry,
-    Figure,
-    JsonObject,
-    LintReport,
-    MetricEntry,
-    Results,
-    RunInfo,
-)
+from multimodal_eval.core.record_checks import differences, refuse_faults
+from multimodal_eval.core.records import CHECKED_FORMAT, COMPOSITE, JsonObject, LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.visible import visible
-from multimodal_eval.data.runs.damage import warn_if_unchecked
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage, Location, below, copy_file, storage_at
 
@@ -43,7 +33,7 @@ if TYPE_CHECKING:
 
 _OTHER_NAMES = {"composite": COMPOSITE, "bleu_4": "bleu"}
 _DASH = "–"
-_HEAD = ("metric", "value", "95 % interval", "scored")
+_HEAD = ("metric", "value", "95% interval", "scored")
 
 
 def figures_of(run: Run) -> dict[str, Figure]:
@@ -75,12 +65,15 @@ def _part_name(metric: str, part: str) -> str:
 
 def _rows(run: Run) -> Iterator[tuple[str, ...]]:
     for name, figure in figures_of(run).items():
-        arrow = " ↓" if isinstance(figure, Entry) and figure.direction == "lower" else ""
-        coverage = f"{figure.n_scored:,} / {figure.n_total:,}" if isinstance(figure, Entry) else ""
+        arrow = " ↓" if figure.direction == "lower" else ""
+        coverage = f"{figure.n_scored:,} / {figure.n_total:,}" if figure.n_total is not None else ""
         yield name + arrow, _number(figure.value), _interval(figure), coverage
-        if isinstance(figure, Entry) and (corrected := figure.calibrated) is not None:
+        if (corrected := figure.calibrated) is not None:
             labels = f"{corrected.labels:,} label{'' if corrected.labels == 1 else 's'}"
             yield f"{name}, calibrated", _number(corrected.value), _interval(corrected), labels
+        if (other := figure.with_failures or figure.without_failures) is not None:
+            counted = "as wrong" if other is figure.with_failures else "left out"
+            yield f"{name}, {figure.failed:,} failed {counted}", _number(other.value), _interval(other), ""
 
 
 def _number(value: float | None) -> str:
@@ -95,7 +88,7 @@ def title_of(run: Run) -> str:
     """The number of samples, and the folder."""
     where = f"in {run.folder.label}" if run.is_kept else "in a temporary folder; save(PATH) keeps it"
     task = f", task {run.outcome.task}" if run.outcome.task else ""
-    return f"Run of {len(run):,} samples{task}, {where}"
+    return f"Run of {len(run):,} samples{run.info.config.selection}{task}, {where}"
 
 
 def _notes(run: Run) -> list[str]:
@@ -111,13 +104,17 @@ def as_text(run: Run) -> str:
     return "\n".join([title_of(run), *(line.rstrip() for line in lines), *(f"! {note}" for note in _notes(run))])
 
 
+class UncheckedRunWarning(UserWarning):
+    """A run of an earlier version, which has no checksums."""
+
+
 KEYS = 3  # the first columns of the scores: row, id, group
 
 
 class Run(HasHtml):
     """Results, per-sample scores and samples of one run.
 
-    `run["cider"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …), and `run["bleu_1"]`
+    `run["cider_d"]` is the metric's entry in results.json (value, stderr, low, high, n_scored, …), and `run["bleu_1"]`
     one of its parts; `run.keys()` lists the names. `run.scores()` is an Arrow table with one row per sample, in input
     order.
     """
@@ -126,9 +123,11 @@ class Run(HasHtml):
         self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
         self.info: RunInfo = self.folder.read_info()
         self.outcome: Results = self.folder.read_results()
-        check_together(self.info, self.outcome, self.folder.label)
-        warn_if_unchecked(self.folder, self.info)
-        self._scratch = scratch
+        refuse_faults(f"{self.folder.label}/results.json", differences(self.info, self.outcome))
+        if self.info.format < CHECKED_FORMAT:
+            message = f"{self.folder.label} is from a version without checksums: damaged files may not be noticed"
+            warnings.warn(message, UncheckedRunWarning, stacklevel=2)
+        self.is_kept = scratch is None  # whether the folder outlives this object
         if scratch is not None:  # a run without an output folder exists as long as this object
             weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
 
@@ -136,7 +135,7 @@ class Run(HasHtml):
     def with_results(cls, folder: RunFolder, info: RunInfo, results: Results) -> Run:
         """A run whose results are not stored yet."""
         run = cls.__new__(cls)
-        run.folder, run.info, run.outcome, run._scratch = folder, info, results, None
+        run.folder, run.info, run.outcome, run.is_kept = folder, info, results, True
         return run
 
     @property
@@ -147,7 +146,7 @@ class Run(HasHtml):
     @property
     def location(self) -> Location:
         """The location of the run folder: a path or a URL."""
-        self.folder.sync()
+        self.folder.storage.sync()
         return self.folder.location
 
     @property
@@ -180,9 +179,48 @@ class Run(HasHtml):
         return list(self.outcome.metrics)
 
     @property
-    def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
+    def entries(self) -> dict[str, Figure]:
         """All results by name: the metrics, then `composite_score` if there is one."""
         return self.outcome.entries
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """All results by name, as `entries`, with what only run.json says: kind, bounds, and the level of intervals."""
+        return {name: self._described(name, entry) for name, entry in self.entries.items()}
+
+    def slice_figures(self, column: str) -> dict[str, dict[str, Figure]]:
+        """The same of each value of a column."""
+        values = self.outcome.slices[column]
+        return {
+            value: {name: self._described(name, entry) for name, entry in cut.metrics.items()}
+            for value, cut in values.items()
+        }
+
+    def _described(self, name: str, entry: Figure) -> Figure:
+        bounds, direction = self.info.bounds_of(name), self.entries[name].better
+        parts = {
+            part: msgspec.structs.replace(figure, name=f"{name}.{part}", kind=self.kind_of(f"{name}.{part}"))
+            for part, figure in entry.parts.items()
+        }
+        return msgspec.structs.replace(
+            entry,
+            name=name,
+            kind=self.kind_of(name),
+            bounds=bounds,
+            level=self._level(name),
+            direction=direction,
+            parts=parts,
+        )
+
+    def _level(self, name: str) -> float | None:
+        """The level of an interval that is not the usual one: that of a run or a judge that stopped early."""
+        generation, judge = self.info.config.generation, self.info.config.judges.get(name)
+        stopped = self.info.generation is not None and self.info.generation.stopped
+        if generation is not None and generation.until is not None and stopped and generation.until.metric == name:
+            return generation.until.confidence
+        if judge is not None and judge.until is not None and any(p.is_stopped for p in self.info.judging[name].pairs):
+            return judge.until.confidence
+        return None
 
     def keys(self) -> list[str]:
         """The names of all results: metrics, their parts (`bleu_1`, `vqa_accuracy.agreement`), the composite."""
@@ -195,7 +233,7 @@ class Run(HasHtml):
         entry: JsonObject = msgspec.to_builtins(figure)
         return entry
 
-    def calibrated(self, metric: str) -> Calibrated | None:
+    def calibrated(self, metric: str) -> Figure | None:
         """The score of a metric, corrected by human labels, with its interval; None if the run has no labels for it."""
         if metric not in self.entries:
             raise UnknownNameError("metric of this run", metric, list(self.entries))
@@ -261,19 +299,32 @@ class Run(HasHtml):
                 self.folder.write_lint(stored)
         return stored
 
-    def to_pandas(self, *, with_samples: bool = False) -> Any:
-        """The scores as a pandas DataFrame (needs the extra `pandas`); `with_samples` adds the samples' columns."""
+    def to_pandas(self, *, with_samples: bool = False, with_details: bool = False) -> Any:
+        """The ids, answers and scores as a pandas DataFrame (needs the extra `pandas`).
+
+        `with_details` has status, reason, warning and details of each score, too, and `with_samples` also the fields of
+        the samples.
+        """
         pandas = require("pandas", extra="pandas", purpose="Run.to_pandas")
-        scores = self.scores().to_pandas()
+        scores = self._frame(whole=with_samples or with_details).to_pandas()
         if not with_samples:
             return scores
         columns = {name: pandas.Series(values) for name, values in self._sample_columns().items()}
         return pandas.concat([scores.iloc[:, :KEYS], pandas.DataFrame(columns), scores.iloc[:, KEYS:]], axis=1)
 
-    def to_polars(self, *, with_samples: bool = False) -> Any:
-        """The scores as a polars DataFrame (needs the extra `polars`); `with_samples` adds the samples' columns."""
+    def _frame(self, *, whole: bool) -> Any:
+        """Ids, answers and one column per score; or everything that is stored about the scores."""
+        scores = self.scores()
+        if whole:
+            return scores
+        answers = [sample.generated_answer for sample in self.samples(["generated_answer"])]
+        names = [name for name in scores.column_names[KEYS:] if ":" not in name]
+        return scores.select(["id", *names]).add_column(1, "answer", [answers])
+
+    def to_polars(self, *, with_samples: bool = False, with_details: bool = False) -> Any:
+        """The same as a polars DataFrame (needs the extra `polars`)."""
         polars = require("polars", extra="polars", purpose="Run.to_polars")
-        scores = polars.from_arrow(self.scores())
+        scores = polars.from_arrow(self._frame(whole=with_samples or with_details))
         if not with_samples:
             return scores
         columns = [polars.Series(name, values, strict=False) for name, values in self._sample_columns().items()]
@@ -283,11 +334,6 @@ class Run(HasHtml):
         from multimodal_eval.data.runs.sample_rows import sample_columns
 
         return sample_columns(self.samples(), self.scores().column_names)
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the folder outlives this object."""
-        return self._scratch is None
 
     def write_jsonl(self) -> Location:
         """Write the scores to scores.jsonl in the run folder: one object per sample, without nulls."""

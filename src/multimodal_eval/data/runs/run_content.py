@@ -2,6 +2,7 @@
 
 run.json                     description: settings, input, versions, signatures, part sizes, state
 samples/part-00000.parquet   the checked samples
+media/part-00000.parquet     the checksums of the media files that the samples of a part name, if something opens them
 answers/, exchanges/         of a run that asked a model, see generate.answer_tables
 answers/journal.jsonl        the exchanges of parts that are not complete; removed when all samples have an answer
 verdicts/METRIC.part-…       of a judge, see judges.verdict_tables; its exchanges are exchanges/METRIC.part-…
@@ -9,7 +10,7 @@ verdicts/METRIC.jsonl        the verdicts of parts that are not complete; remove
 exchanges.json               the checksums of the files in exchanges/, which differ from time to time
 state/METRIC.bin             corpus statistics
 scores/part-00000.parquet    one row per sample; the part is finished if this file exists
-manifest.json                the checksums of the files in samples/, answers/, verdicts/, state/ and scores/
+manifest.json                the checksums of the files in samples/, media/, answers/, verdicts/, state/ and scores/
 results.json                 the aggregates, and the checksum of the manifest; written last
 lint.json                    warnings about the scores
 report.html                  the HTML report, if a command has written one
@@ -74,7 +75,8 @@ def without_checksum(piece: bytes | None) -> bytes | None:
 
 # Parts of a run as Parquet files. Every page has a checksum, which is compared whenever the page is read.
 
-Kind = str  # samples, answers, exchanges, scores; verdicts/METRIC and exchanges/METRIC of a judge
+_SMALL = 20_000  # rows that one thread reads faster than several
+Kind = str  # samples, media, answers, exchanges, scores; verdicts/METRIC and exchanges/METRIC of a judge
 Source = Path | IO[bytes]
 # What pyarrow raises for a damaged file: its own exceptions are ValueErrors, OSErrors, KeyErrors and the like.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, NotImplementedError, OSError, OverflowError, MemoryError)
@@ -113,7 +115,7 @@ def read_table(source: Source, columns: list[str] | None) -> Any:
 
     with pq.ParquetFile(source, page_checksum_verification=True) as file:
         present = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-        return file.read(columns=present)
+        return file.read(columns=present, use_threads=file.metadata.num_rows > _SMALL)
 
 
 def read_schema(source: Source) -> Any:
@@ -178,7 +180,18 @@ def faults_named(damaged: Callable[[str], DamagedFileError]) -> Iterator[None]:
 SCRATCH = "scratch"
 REPLACED = f"replaced{TEMPORARY}"
 _CONTENT = {
-    *("run.json", "samples", "answers", "exchanges", "verdicts", "state", "scores", "results.json", "lint.json"),
+    *(
+        "run.json",
+        "samples",
+        "media",
+        "answers",
+        "exchanges",
+        "verdicts",
+        "state",
+        "scores",
+        "results.json",
+        "lint.json",
+    ),
     *("report.html", "classification.json", "judges.json", "human.json", "scores.jsonl", "progress.json"),
     *(checksums.MANIFEST, checksums.EXCHANGES, checksums.FOLDER, SCRATCH),
 }

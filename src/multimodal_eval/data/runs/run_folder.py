@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakMethod
 
@@ -20,11 +20,11 @@ from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.machine import cores
-from multimodal_eval.core.record_checks import check_info, check_results
-from multimodal_eval.core.records import LintReport, Results, RunInfo, to_json
+from multimodal_eval.core.record_checks import info_faults, refuse_faults, result_faults
+from multimodal_eval.core.records import LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs import checksums, run_content
-from multimodal_eval.data.runs.checksums import Checksums, sealed, sha256, sha256_of_file
+from multimodal_eval.data.runs.checksums import EXCHANGES, MANIFEST, RESULTS, Checksums
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_content import (
     REPLACED,
@@ -40,6 +40,8 @@ from multimodal_eval.data.runs.run_content import (
 from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
 from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
 
+__all__ = ["Fault", "faults"]
+
 T = TypeVar("T")
 
 _SMALL = 1 << 24  # bytes of a part that may stay in memory
@@ -53,6 +55,8 @@ class RunFolder:
 
     def __init__(self, location: Location, *, is_durable: bool = True) -> None:
         self.storage = storage_at(location, is_durable=is_durable)
+        self.location = self.storage.location  # as it was given: a path or a URL
+        self.label = self.storage.label  # the location, for messages
         self.is_kept = is_durable  # a temporary folder is removed with its run
         self._was_there = False
         # Called with the name of a part that is about to get another content than it had before.
@@ -129,16 +133,6 @@ class RunFolder:
                 self.storage.move(name, f"{REPLACED}/{name}")
 
     @property
-    def location(self) -> Location:
-        """The location as it was given: a path or a URL."""
-        return self.storage.location
-
-    @property
-    def label(self) -> str:
-        """The location, for messages."""
-        return self.storage.label
-
-    @property
     def address(self) -> str:
         """The location, valid in any working directory: an absolute path or a URL."""
         return self.storage.address
@@ -162,22 +156,12 @@ class RunFolder:
     def _local(self) -> LocalStorage:
         if not isinstance(self.storage, LocalStorage):
             raise RunFolderError(f"{self.label} is not a folder on this machine and has no path; use `location`")
-        self.sync()
+        self.storage.sync()
         return self.storage
-
-    @property
-    def defers(self) -> bool:
-        """Whether this is a temporary folder whose files may stay in memory."""
-        return isinstance(self.storage, TemporaryStorage) and self.storage.defers
-
-    def sync(self) -> None:
-        """Write the files of a temporary folder that are only in memory."""
-        if isinstance(self.storage, TemporaryStorage):
-            self.storage.sync()
 
     def reopened(self) -> RunFolder:
         """The folder without a cache of its parts, unless its files are only in memory."""
-        return self if self.defers else RunFolder(self.location)
+        return self if self.storage.defers else RunFolder(self.location)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -215,12 +199,12 @@ class RunFolder:
         except MissingFileError:
             raise RunFolderError(f"{self.label} is not a run folder: it has no run.json") from None
         info = records.read_run_info(content, self.label)
-        check_info(info, self.label)
+        refuse_faults(f"{self.label}/run.json", info_faults(info))
         return info
 
     def write_info(self, info: RunInfo) -> None:
         """Replace run.json."""
-        self._write_json("run.json", info)
+        self.checksums.write_json("run.json", info)
 
     def read_results(self) -> Results:
         """The content of results.json."""
@@ -231,13 +215,12 @@ class RunFolder:
                 f"{self.label} is not finished. Continue it with: mmeval score --resume {self.label}"
             ) from None
         results = records.read_results(content, self.label)
-        check_results(results, self.label)
+        refuse_faults(f"{self.label}/results.json", result_faults(results))
         return results
 
     def write_results(self, results: Results) -> None:
         """Replace manifest.json, then results.json. Both are the last files of a run."""
-        manifest = None if self.defers else self.checksums.record()  # in memory: written with the files, if ever
-        self.storage.write_bytes(checksums.RESULTS, sealed(to_json(results), manifest))
+        self.checksums.write_json(checksums.RESULTS, results, self.record_checksums())
 
     def _add_checksums(self) -> None:
         """Add what a temporary folder lacks as long as its files are in memory: checksums, and their manifest."""
@@ -246,10 +229,12 @@ class RunFolder:
         else:
             self.checksums.note_all()
 
-    def record_checksums(self) -> None:
-        """Write the checksums of the files so far to manifest.json. A failure of the machine keeps it."""
-        if not self.defers:
-            self.checksums.record()
+    def record_checksums(self) -> str | None:
+        """Write the checksums of the files so far to manifest.json. A failure of the machine keeps it.
+
+        Returns the checksum of the manifest. Files in memory have none: it is written with the files, if ever.
+        """
+        return None if self.storage.defers else self.checksums.record()
 
     def read_lint(self) -> LintReport | None:
         """The content of lint.json; None if it is missing, damaged, or from a version with other rules."""
@@ -260,38 +245,34 @@ class RunFolder:
 
     def write_lint(self, lint: LintReport) -> None:
         """Replace lint.json."""
-        self._write_json("lint.json", lint)
+        self.checksums.write_json("lint.json", lint)
 
     def read_classification(self) -> dict[str, Any] | None:
         """The content of classification.json; None if it is missing."""
-        try:
-            content = msgspec.json.decode(self.checksums.read_json("classification.json"), type=dict[str, Any])
-        except MissingFileError:
-            return None
-        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
-            raise RunFolderError(f"{self.label}/classification.json cannot be read: {error}") from None
-        content.pop("sha256", None)
+        content = self._decoded("classification.json", dict[str, Any])
+        if content is not None:
+            content.pop("sha256", None)
         return content
 
     def write_classification(self, report: Mapping[str, Any]) -> None:
         """Replace classification.json."""
-        self._write_json("classification.json", report)
+        self.checksums.write_json("classification.json", report)
 
     def read_judges(self) -> JudgesReport | None:
         """The content of judges.json; None if it is missing."""
-        try:
-            return msgspec.json.decode(self.checksums.read_json("judges.json"), type=JudgesReport)
-        except MissingFileError:
-            return None
-        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
-            raise RunFolderError(f"{self.label}/judges.json cannot be read: {error}") from None
+        return self._decoded("judges.json", JudgesReport)
 
     def write_judges(self, report: JudgesReport) -> None:
         """Replace judges.json."""
-        self._write_json("judges.json", report)
+        self.checksums.write_json("judges.json", report)
 
-    def _write_json(self, name: str, content: object) -> None:
-        self.storage.write_bytes(name, sealed(to_json(content)))
+    def _decoded(self, name: str, kind: type[T]) -> T | None:
+        try:
+            return msgspec.json.decode(self.checksums.read_json(name), type=kind)
+        except MissingFileError:
+            return None
+        except (msgspec.DecodeError, RecursionError, UnicodeError, OverflowError) as error:
+            raise RunFolderError(f"{self.label}/{name} cannot be read: {error}") from None
 
     # parts
 
@@ -303,25 +284,19 @@ class RunFolder:
         """Commit a part."""
         self._single.pop(kind, None)
         name = part_name(kind, number)
-        if self.defers and number == 0 and table.nbytes <= _SMALL:
-            self.storage.write_later(name, lambda path: path.write_bytes(to_parquet(table)))
-            if not self.defers:  # another thread has written all files meanwhile
-                self.checksums.note(name, sha256(to_parquet(table)))
+
+        def write(path: Path) -> None:
+            path.write_bytes(to_parquet(table))
+
+        if self.storage.defers and number == 0 and table.nbytes <= _SMALL:
+            self.storage.write_later(name, write)
+            if not self.storage.defers:  # another thread has written all files meanwhile
+                self.checksums.note_current(name)
         else:
-            self.sync()
-            self.storage.write(name, partial(self._write_table, name, table))
-            self.checksums.trust(name)
+            self.storage.sync()
+            self.checksums.write(name, write, self.before_change)
         if number == 0:
             self._single[kind] = table
-
-    def _write_table(self, name: str, table: Any, path: Path) -> None:
-        """Write a part. Its checksum is noted before the file gets its name."""
-        content = to_parquet(table)
-        digest = sha256(content)
-        if self.before_change is not None and self.checksums.known(name) not in (None, digest):
-            self.before_change(name)
-        self.checksums.note(name, digest)
-        path.write_bytes(content)
 
     def read_part(self, kind: Kind, number: int, columns: list[str] | None = None) -> Any:
         """A part as a table, with all columns or only the given ones that it has."""
@@ -388,15 +363,10 @@ class RunFolder:
 
     def write_state(self, metric: str, write: Write) -> None:
         """Commit the state of a metric."""
-        name = state_name(metric)
-        if self.defers:
-            return self.storage.write_later(name, write)
-        self.storage.write(name, partial(self._write_state, name, write))
-        self.checksums.trust(name)
-
-    def _write_state(self, name: str, write: Write, path: Path) -> None:
-        write(path)
-        self.checksums.note(name, sha256_of_file(path))
+        if self.storage.defers:
+            self.storage.write_later(state_name(metric), write)
+        else:
+            self.checksums.write(state_name(metric), write)
 
     def state_copy(self, metric: str) -> AbstractContextManager[Path]:
         """The state of a metric as a local file to read."""
@@ -412,7 +382,7 @@ class RunFolder:
         """Read only one of the pieces; None if there is no file with that name."""
         file = f"{SCRATCH}/{name}"
         try:
-            return piece_of(number, partial(self.storage.read_range, file))
+            return piece_of(number, partial(self.storage.read_bytes, file))
         except MissingFileError:
             return None
 
@@ -435,36 +405,27 @@ def state_name(metric: str) -> str:
 _MOST_THREADS = 4
 
 
-class PartWriter:
-    """Writes parts of samples, a few at a time. All are written when the `with` statement ends."""
+@contextmanager
+def writing_parts(folder: RunFolder) -> Iterator[Callable[[int, Any], None]]:
+    """A function that writes a part of samples, a few at a time. All are written when the `with` statement ends.
 
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._threads = min(cores(), _MOST_THREADS) if isinstance(folder.location, Path) else 1
-        self._pool: ThreadPoolExecutor | None = None
-        self._pending: deque[Future[None]] = deque()
+    An error may be raised by a later call.
+    """
+    threads = min(cores(), _MOST_THREADS) if isinstance(folder.location, Path) else 1
+    pending: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
 
-    def write(self, number: int, table: Any) -> None:
-        """Write a part. An error may be raised by a later call."""
-        if self._threads == 1 or self._folder.defers:
-            self._folder.write_part("samples", number, table)
-            return
-        self._pool = self._pool or ThreadPoolExecutor(self._threads)
-        if len(self._pending) == self._threads:
-            self._pending.popleft().result()
-        self._pending.append(self._pool.submit(self._folder.write_part, "samples", number, table))
+        def write(number: int, table: Any) -> None:
+            if threads == 1 or folder.storage.defers:
+                folder.write_part("samples", number, table)
+                return
+            if len(pending) == threads:
+                pending.popleft().result()
+            pending.append(pool.submit(folder.write_part, "samples", number, table))
 
-    def __enter__(self) -> PartWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-        if error is None:
-            for written in self._pending:
-                written.result()
+        yield write
+    for written in pending:
+        written.result()
 
 
 # Find the run folders in a folder.
@@ -483,3 +444,71 @@ def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
             run = RunFolder(below(folder.location, inner))
             if "run.json" in run.storage.names():
                 yield f"{name}/{inner}", run
+
+
+JUDGES, LABELS = "judges.json", "human.json"  # what a run says about its judges; the human labels, which are not made
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A file of a run folder that is damaged or missing."""
+
+    name: str
+    problem: str
+
+
+def faults(folder: RunFolder) -> Iterator[Fault]:
+    """The damaged and missing files of a run. Files that are not written yet are not missing."""
+    try:
+        info = folder.read_info()
+    except DamagedFileError as error:
+        yield Fault("run.json", error.problem)
+        return
+    is_finished = info.finished is not None
+    needed = {
+        RESULTS: is_finished,
+        JUDGES: is_finished and bool(info.judging),
+        LABELS: LABELS in info.config.human.values(),
+    }
+    for name in (RESULTS, "lint.json", "classification.json", JUDGES, LABELS, MANIFEST, EXCHANGES):
+        yield from _fault_of(folder, name, is_needed=needed.get(name, False))
+    yield from _faults_of_data(folder, info)
+
+
+def _fault_of(folder: RunFolder, name: str, *, is_needed: bool) -> Iterator[Fault]:
+    try:
+        if name == MANIFEST:
+            folder.checksums.manifest()
+        else:
+            folder.checksums.read_json(name)
+    except MissingFileError:
+        if is_needed:
+            yield Fault(name, "is missing")
+    except DamagedFileError as error:
+        yield Fault(name, error.problem)
+    except RunFolderError as error:
+        yield Fault(name, str(error))
+
+
+def _faults_of_data(folder: RunFolder, info: RunInfo) -> Iterator[Fault]:
+    try:
+        manifest = folder.checksums.manifest()
+    except RunFolderError:  # reported above: without it, nothing can be compared
+        return
+    kinds: list[Kind] = []  # that are complete
+    if info.has_answers:
+        kinds += ["samples", *(("answers", "exchanges") if info.generation is not None else ())]
+    elif info.rescored_from is None:
+        kinds.append("samples")
+    if info.finished is not None:
+        kinds.append("scores")
+    if info.signatures:
+        kinds += [f"{kind}/{metric}" for metric in info.judging for kind in ("verdicts", "exchanges")]
+    names = {*folder.checksums.data_files(), *(part_name(kind, n) for kind in kinds for n in range(len(info.parts)))}
+    for name in sorted(names if manifest is None else {*names, *manifest.files}):
+        try:
+            folder.checksums.check(name)
+        except MissingFileError:
+            yield Fault(name, "is missing")
+        except DamagedFileError as error:
+            yield Fault(name, error.problem)

@@ -20,6 +20,9 @@ from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.findings import Values, findings
 from multimodal_eval.lint.injection import judged_columns, judged_texts
 
+# Metrics that read a letter or a word out of an answer, whatever else it says.
+LETTERED = frozenset(("multiple_choice", "yes_no"))
+
 
 def lint_of(
     folder: RunFolder,
@@ -49,7 +52,10 @@ def lint_of(
     corpus_metrics = [name for name, signature in info.signatures.items() if signature.counts_the_corpus]
     look_up = _LookUp(folder, info.parts)
     texts = partial(look_up.judged, columns=judged) if judged else None
-    return LintReport(LINT_FORMAT, row, findings(facts, look_up, values, corpus_metrics, texts))
+    variants = info.config.variants
+    are_letters = bool(info.signatures) and all(variants.get(name, name) in LETTERED for name in info.signatures)
+    warnings = findings(facts, look_up, values, corpus_metrics, texts, are_letters=are_letters)
+    return LintReport(LINT_FORMAT, row, warnings)
 
 
 def _excused(info: RunInfo, metric: str) -> str | None:

@@ -32,8 +32,19 @@ Bits = NDArray[np.uint8] | None  # validity, one bit per row; None if no row is 
 _LONGEST = 2**31 - 1  # bytes of text in one array
 
 
-def _bitmap(is_valid: NDArray[np.bool_]) -> pa.Buffer | None:
-    return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+def array_of(kind: pa.DataType, length: int, validity: Bits, *data: Any, items: pa.Array | None = None) -> pa.Array:
+    """An array from its buffers, which are not copied; an array of lists has `items`."""
+    buffers = [None if validity is None else pa.py_buffer(validity), *map(pa.py_buffer, data)]
+    return pa.Array.from_buffers(kind, length, buffers, children=None if items is None else [items])
+
+
+def _bits(is_valid: NDArray[np.bool_]) -> Bits:
+    return None if is_valid.all() else np.packbits(is_valid, bitorder="little")
+
+
+def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Where the text or the list of each row starts, and the end of the last."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
 def floats(values: NDArray[np.float64], is_valid: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -41,7 +52,7 @@ def floats(values: NDArray[np.float64], is_valid: NDArray[np.bool_] | None = Non
     data = np.array(values, np.float64)
     valid = ~np.isnan(data) if is_valid is None else is_valid
     data[~valid] = 0.0
-    return pa.Array.from_buffers(pa.float64(), len(data), [_bitmap(valid), pa.py_buffer(data)])
+    return array_of(pa.float64(), len(data), _bits(valid), data)
 
 
 def strings(values: Sequence[str | None]) -> pa.Array:
@@ -56,66 +67,38 @@ def strings(values: Sequence[str | None]) -> pa.Array:
         data, sizes = b"".join(encoded), map(len, encoded)
     if len(data) > _LONGEST:
         return pa.array(values, pa.string())  # which refuses it in its own words
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=offsets[1:])
-    valid = np.ones(len(values), np.bool_)
+    offsets = _offsets(np.fromiter(sizes, np.int64, len(texts)))
+    validity = None
     if has_nulls:
-        valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    return _strings(data, offsets, valid)
+        validity = _bits(np.fromiter((value is not None for value in values), np.bool_, len(values)))
+    return array_of(pa.string(), len(values), validity, offsets, data)
 
 
 def few_strings(length: int, values: Mapping[int, str]) -> pa.Array:
     """A string array with values in a few rows, by row number."""
     valid = np.zeros(length, np.bool_)
-    sizes = np.zeros(length + 1, np.int64)
+    sizes = np.zeros(length, np.int64)
     pieces = []
     for row in sorted(values):
         pieces.append(values[row].encode())
-        valid[row], sizes[row + 1] = True, len(pieces[-1])
-    return _strings(b"".join(pieces), np.cumsum(sizes), valid)
-
-
-def _strings(data: bytes, offsets: NDArray[np.int64], valid: NDArray[np.bool_]) -> pa.Array:
-    buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(valid), buffers)
-
-
-def text_array(length: int, validity: Bits, offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
-    """A string array from its buffers, which are not copied."""
-    return pa.Array.from_buffers(pa.string(), length, [_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(data)])
-
-
-def text_lists(length: int, validity: Bits, offsets: NDArray[np.int32], items: pa.Array) -> pa.Array:
-    """An array of lists of the given items."""
-    buffers = [_buffer(validity), pa.py_buffer(offsets)]
-    return pa.Array.from_buffers(pa.list_(pa.string()), length, buffers, children=[items])
-
-
-def _buffer(validity: Bits) -> pa.Buffer | None:
-    return None if validity is None else pa.py_buffer(validity)
+        valid[row], sizes[row] = True, len(pieces[-1])
+    return array_of(pa.string(), length, _bits(valid), _offsets(sizes), b"".join(pieces))
 
 
 def string_lists(values: Sequence[Sequence[str] | None]) -> pa.Array:
     """An array of lists of strings."""
-    inner = strings(list(chain.from_iterable(value or () for value in values)))
-    return _lists(inner, [len(value or ()) for value in values], [value is not None for value in values])
+    valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    offsets = _offsets(np.fromiter((len(value or ()) for value in values), np.int64, len(values)))
+    items = strings(list(chain.from_iterable(value or () for value in values)))
+    return array_of(pa.list_(pa.string()), len(values), _bits(valid), offsets, items=items)
 
 
 def float_rows(table: NDArray[np.float64], is_valid: NDArray[np.bool_]) -> pa.Array:
     """An array of lists of equal length: the rows of a table, null where `is_valid` is false."""
     kept = table[is_valid]
-    inner = floats(kept.reshape(-1), np.ones(kept.size, np.bool_))
-    return _lists(inner, np.where(is_valid, table.shape[1], 0), is_valid)
-
-
-def _lists(
-    inner: pa.Array, sizes: Sequence[int] | NDArray[np.int64], is_valid: Sequence[bool] | NDArray[np.bool_]
-) -> pa.Array:
-    valid = np.asarray(is_valid, np.bool_)
-    offsets = np.zeros(len(valid) + 1, np.int32)
-    np.cumsum(np.asarray(sizes, np.int32), out=offsets[1:])
-    kind = pa.list_(inner.type)
-    return pa.Array.from_buffers(kind, len(valid), [_bitmap(valid), pa.py_buffer(offsets)], children=[inner])
+    items = floats(kept.reshape(-1), np.ones(kept.size, np.bool_))
+    offsets = _offsets(np.where(is_valid, table.shape[1], 0))
+    return array_of(pa.list_(pa.float64()), len(is_valid), _bits(is_valid), offsets, items=items)
 
 
 def categories(codes: NDArray[np.uint8], names: Sequence[str]) -> pa.Array:
@@ -124,7 +107,7 @@ def categories(codes: NDArray[np.uint8], names: Sequence[str]) -> pa.Array:
     order = np.argsort(first)
     rank = np.empty(len(used), np.int8)
     rank[order] = np.arange(len(used))
-    indices = pa.Array.from_buffers(pa.int8(), len(codes), [None, pa.py_buffer(rank[inverse.reshape(-1)])])
+    indices = array_of(pa.int8(), len(codes), None, rank[inverse.reshape(-1)])
     return pa.DictionaryArray.from_arrays(indices, strings([names[code] for code in used[order].tolist()]))
 
 
@@ -147,6 +130,9 @@ _JSON: dict[str, msgspec.json.Decoder[Any]] = {
     "metadata": msgspec.json.Decoder(),
 }
 _IN_ORDER = ("choices", "messages")  # other objects are stored with their keys sorted
+_ENCODERS = {
+    name: msgspec.json.Encoder(order=None if name in _IN_ORDER else "deterministic", enc_hook=str) for name in _JSON
+}
 _MEDIA = ("image", "audio", "video")
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # those that PNG stores exactly
 # No format can store these modes.
@@ -181,7 +167,12 @@ assert FIELDS[-1] == "metadata"
 
 def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
     """The samples as a table; `first_row` is the number of the first sample in the input."""
-    columns: dict[str, Sequence[Any]] = {"row": range(first_row, first_row + len(samples))}
+    return table_of_columns(columns_of_samples(samples), len(samples), first_row)
+
+
+def columns_of_samples(samples: Sequence[Sample]) -> dict[str, pa.Array]:
+    """The columns of some samples, without those that have no value."""
+    columns: dict[str, list[Any]] = {}
     for name in FIELDS:
         values = list(map(attrgetter(name), samples))
         if values.count(None) == len(values):
@@ -196,11 +187,15 @@ def to_table(samples: Sequence[Sample], first_row: int) -> pa.Table:
         elif name in _JSON:
             if name == "messages":
                 values = list(map(_stored_messages, samples))
-            encode = _encoder(name).encode
+            encode = _ENCODERS[name].encode
             columns[name] = [None if value is None or value == {} else encode(value).decode() for value in values]
         else:
             columns[name] = values
-    return pa.table([_array(columns.get(field.name), field.type, len(samples)) for field in SCHEMA], schema=SCHEMA)
+    return {
+        name: _array(values, SCHEMA.field(name).type)
+        for name, values in columns.items()
+        if values.count(None) < len(values)
+    }
 
 
 def table_of_columns(columns: Mapping[str, pa.Array | pa.ChunkedArray], length: int, first_row: int) -> pa.Table:
@@ -213,26 +208,18 @@ def table_of_columns(columns: Mapping[str, pa.Array | pa.ChunkedArray], length: 
 def columns_of(table: pa.Table) -> dict[str, pa.Array]:
     """The columns with a value."""
     return {
-        name: _one_chunk(table.column(name).combine_chunks())
+        name: chunks_of(table.column(name).combine_chunks())[0]
         for name in table.column_names
         if name == "id" or table.column(name).null_count < len(table)
     }
 
 
-def _array(values: Sequence[Any] | None, kind: pa.DataType, length: int) -> pa.Array:
-    if isinstance(values, range):
-        return integers(np.arange(values.start, values.stop))
-    if values is None or values.count(None) == length:
-        return pa.nulls(length, kind)
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == pa.string():
         return strings(values)
     if kind == _TYPES["references"]:
         return string_lists(values)
     return pa.array(values, kind)
-
-
-def _encoder(name: str) -> msgspec.json.Encoder:
-    return msgspec.json.Encoder(order=None if name in _IN_ORDER else "deterministic", enc_hook=str)
 
 
 def _names(stored: Sequence[str | bytes | None]) -> list[str | None]:
@@ -296,10 +283,6 @@ def columns_of_fields(fields: Collection[str]) -> list[str]:
 def to_batch(table: pa.Table) -> Batch:
     """The rows of a table as a batch; columns without a value are left out."""
     return Batch(len(table), columns_of(table), _samples_of)
-
-
-def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
 
 
 def _samples_of(batch: Batch) -> list[Sample]:

@@ -50,6 +50,13 @@ class Storage(Protocol):
     def label(self) -> str:
         """The location, for messages."""
 
+    @property
+    def defers(self) -> bool:
+        """Whether new files may stay in memory."""
+
+    def sync(self) -> None:
+        """Write all files that are only in memory."""
+
     def is_taken(self) -> bool:
         """Whether the location is already in use."""
 
@@ -68,11 +75,8 @@ class Storage(Protocol):
     def files(self) -> list[str]:
         """Every file at any depth, sorted."""
 
-    def read_bytes(self, name: str) -> bytes:
-        """The content of a file; raises MissingFileError."""
-
-    def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Some bytes of a file; raises MissingFileError."""
+    def read_bytes(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """The content of a file, or some bytes of it; raises MissingFileError."""
 
     def open(self, name: str) -> AbstractContextManager[Path | IO[bytes]]:
         """A file for random access: its path, or a file object that fetches what is read."""
@@ -170,13 +174,13 @@ class LocalStorage:
     A temporary folder is not durable: its files need not survive a failure of the machine and are not synced.
     """
 
-    def __init__(self, path: Path, *, is_durable: bool = True) -> None:
-        self.path, self.is_durable = path, is_durable
+    is_shared = True
+    defers = False
 
-    @property
-    def location(self) -> Path:
-        """The path as it was given."""
-        return self.path
+    def __init__(self, path: Path, *, is_durable: bool = True) -> None:
+        self.path = self.location = path
+        self.label = str(path)
+        self.is_durable = is_durable
 
     @property
     def address(self) -> str:
@@ -184,19 +188,12 @@ class LocalStorage:
         return str(self.path.resolve())
 
     @property
-    def is_shared(self) -> bool:
-        """Always true for a local disk."""
-        return True
-
-    @property
     def name(self) -> str:
         """The folder's name."""
         return self.path.resolve().name
 
-    @property
-    def label(self) -> str:
-        """The path as it was given."""
-        return str(self.path)
+    def sync(self) -> None:
+        """All files are on the disk."""
 
     def place(self, name: str) -> Path:
         """The path of a name, after refusing links that lead out of the folder."""
@@ -271,16 +268,11 @@ class LocalStorage:
         """Every file at any depth; no link to a folder is followed."""
         return sorted(item.relative_to(self.path).as_posix() for item in self.path.rglob("*") if item.is_file())
 
-    def read_bytes(self, name: str) -> bytes:
-        """The content of a file."""
-        with self.local_copy(name) as path:
-            return path.read_bytes()
-
-    def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Some bytes of a file."""
+    def read_bytes(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """The content of a file, or some bytes of it."""
         with self.local_copy(name) as path, path.open("rb") as file:
             file.seek(start)
-            return file.read(stop - start)
+            return file.read() if stop is None else file.read(stop - start)
 
     def open(self, name: str) -> AbstractContextManager[Path]:
         """The file's path."""

@@ -21,14 +21,9 @@ class TemporaryStorage(LocalStorage):
         self._contents: dict[str, bytes] = {}
         self._writers: dict[str, Write] = {}
         self._bytes = 0
-        self._defers = True
+        self.defers = True
         self._lock = RLock()  # several threads may write
         self.after_sync: WeakMethod[Callable[[], None]] | None = None  # called once, when all files are on the disk
-
-    @property
-    def defers(self) -> bool:
-        """Whether new files may stay in memory."""
-        return self._defers
 
     @property
     def address(self) -> str:
@@ -66,7 +61,7 @@ class TemporaryStorage(LocalStorage):
     def sync(self) -> None:
         """Write all files that are only in memory."""
         with self._lock:
-            was_deferring, self._defers = self._defers, False
+            was_deferring, self.defers = self.defers, False
             super().make()
             for name in self._pending:
                 self._write_out(name)
@@ -98,15 +93,10 @@ class TemporaryStorage(LocalStorage):
         """Every file at any depth."""
         return sorted({*self._pending, *super().files()})
 
-    def read_bytes(self, name: str) -> bytes:
-        """The content of a file."""
+    def read_bytes(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """The content of a file, or some bytes of it."""
         content = self._contents.get(name)
-        return super().read_bytes(name) if content is None else content
-
-    def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Some bytes of a file."""
-        content = self._contents.get(name)
-        return super().read_range(name, start, stop) if content is None else content[start:stop]
+        return super().read_bytes(name, start, stop) if content is None else content[start:stop]
 
     @contextmanager
     def local_copy(self, name: str) -> Iterator[Path]:
@@ -130,7 +120,7 @@ class TemporaryStorage(LocalStorage):
         with self._lock:
             self._forget(name)
             self._bytes += len(content)
-            if self._defers and self._bytes <= _MOST_BYTES:
+            if self.defers and self._bytes <= _MOST_BYTES:
                 self._contents[name] = content
                 return
             self.sync()
@@ -140,7 +130,7 @@ class TemporaryStorage(LocalStorage):
         """Keep `write` until the file is needed."""
         with self._lock:
             self._forget(name)
-            if self._defers:
+            if self.defers:
                 self._writers[name] = write
             else:
                 super().write(name, write)

@@ -6,18 +6,22 @@ other. Results are taken out as they arrive, so the order in which images are us
 
 from __future__ import annotations
 
+import atexit
+import os
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import Pipe, get_context
+from functools import lru_cache
+from multiprocessing import Pipe, current_process, get_context
 from multiprocessing.connection import Connection, wait
 from threading import Lock, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.child_process import main_hidden
+from multimodal_eval.core.machine import cores
 from multimodal_eval.evaluation.decoding.shared_bytes import SharedBytes
 from multimodal_eval.evaluation.decoding.tickets import Line, Submitted, Ticket, finish, take
 from multimodal_eval.evaluation.decoding.worker import FREE, Decoded, InMemory, Results, Task, serve
@@ -303,3 +307,41 @@ def _size_in_memory(source: Any) -> int:
     if isinstance(source, str):
         return 4 * len(source) if len(source) > LONG else 0
     return len(source) if isinstance(source, bytes | bytearray | memoryview) else 0
+
+
+VARIABLE = "MMEVAL_DECODERS"
+_limit: int | None = None
+_pools: list[DecodingPool] = []  # more than one if the limit was changed
+
+
+def limit_decoders(workers: int | None) -> None:
+    """Set the number of processes for pools that are not started yet; None: one per core."""
+    global _limit
+    _limit = workers
+
+
+def decoding_pool() -> DecodingPool | None:
+    """The pool of this process; None if it may not start processes. $MMEVAL_DECODERS sets their number, 0 for none."""
+    setting = os.environ.get(VARIABLE, "").strip()
+    workers = int(setting) if setting.isdigit() else _limit or cores()
+    if workers < 1 or current_process().daemon:  # a daemon process cannot start children
+        return None
+    return _pool(os.getpid(), workers)
+
+
+def end_decoders() -> None:
+    """End the processes of this process now instead of after a while; the next images start new ones."""
+    for pool in _pools:
+        pool.close()
+    _pools.clear()
+    _pool.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int, workers: int) -> DecodingPool:
+    pool = DecodingPool(workers)
+    _pools.append(pool)
+    return pool
+
+
+atexit.register(end_decoders)

@@ -1,4 +1,6 @@
-"""ANLS, the average normalised Levenshtein similarity: how close is the answer to the nearest reference?
+"""ANLS of texts and of structures.
+
+ANLS, the average normalised Levenshtein similarity: how close is the answer to the nearest reference?
 
 With the edit distance d and the length |.| of normalised texts:
 
@@ -9,26 +11,44 @@ The rules differ in the normalisation, in the lengths and at exactly 0.5.
 Reference:
     Biten et al. (2019). Scene Text Visual Question Answering. ICCV. arXiv:1905.13648; equation 1 of
     ICDAR 2019 Competition on Scene Text Visual Question Answering, arXiv:1907.00490.
+
+ANLS*: how close is a structured answer, such as the fields of a document, to the gold structure?
+
+Values are compared as trees: texts by ANLS, lists by the best matching of their items, mappings key by key. The value
+is the sum of all similarities divided by the number of values compared (`multimodal_eval.text.anls_star`).
+
+A reference that is a JSON object or list is a structure; otherwise it is text. Within it, {"$any_of": […]} has several
+right values. An answer is read as JSON, also from a code block, if a reference is a structure. If it is text after all,
+a list of texts has alternatives, as in the program of the authors.
+
+Reference:
+    Peer et al. (2024). ANLS*: A Universal Document Processing Metric for Generative Large Language Models.
+    arXiv:2402.03848.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from multimodal_eval._native import folded_edit_distances
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import UNREAD, Score
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.evaluation.rules.anls import SIMILARITIES, AnlsRule, EditSimilarity
+from multimodal_eval.text.anls_star import AnyOf, anls_star_similarity
 from multimodal_eval.text.captions import require_references, texts_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["anls", "compute_anls"]
+__all__ = ["anls", "anls_star", "compute_anls", "compute_anls_star"]
 
 AnlsRuleName = Annotated[str, "how an answer is compared with a reference", RuleFamily("anls")]
 
@@ -71,3 +91,61 @@ def _of_columns(samples: Sequence[Sample], similarity: EditSimilarity) -> NDArra
         sample = samples[row]
         scores[row] = _best(similarity, sample.generated_answer or "", sample.reference_texts)
     return scores
+
+
+ANY_OF = "$any_of"
+_CODE_BLOCK = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
+
+
+def anls_star(candidate: str, references: Sequence[str]) -> float:
+    """ANLS* of one answer against its references, the best of which counts."""
+    return _scored(candidate, references)[0]
+
+
+def _scored(candidate: str, references: Sequence[str]) -> tuple[float, bool]:
+    """The similarity, and whether a structure was asked for and none could be read."""
+    require_references("anls_star", references)
+    golds = tuple(_gold(_structure(reference), reference) for reference in references)
+    if all(isinstance(gold, str) for gold in golds):
+        return anls_star_similarity(candidate, AnyOf(golds)), False
+    answer = _structure(candidate)
+    if answer is not None:
+        return anls_star_similarity(answer, AnyOf(golds)), False
+    return anls_star_similarity(candidate, AnyOf(tuple(map(_for_text, golds)))), True
+
+
+def _for_text(gold: Any) -> Any:
+    """The gold value for an answer that is text: of a list of texts, each is right."""
+    is_texts = isinstance(gold, list) and gold and all(isinstance(item, str) for item in gold)
+    return AnyOf(tuple(gold)) if is_texts else gold
+
+
+def _structure(text: str) -> Any:
+    """The JSON object or list that the text is, or that its last code block has; None if there is none."""
+    blocks = _CODE_BLOCK.findall(text)
+    for content in (text, *reversed(blocks)):
+        if content.lstrip()[:1] in ("{", "["):
+            try:
+                return msgspec.json.decode(content)
+            except (msgspec.DecodeError, RecursionError):
+                continue
+    return None
+
+
+def _gold(structure: Any, text: str) -> Any:
+    return text if structure is None else _with_alternatives(structure)
+
+
+def _with_alternatives(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {ANY_OF} and isinstance(value[ANY_OF], list) and value[ANY_OF]:
+            return AnyOf(tuple(map(_with_alternatives, value[ANY_OF])))
+        return {key: _with_alternatives(item) for key, item in value.items()}
+    return list(map(_with_alternatives, value)) if isinstance(value, list) else value
+
+
+@metric("anls_star", version="2", needs=("generated_answer", "references"), bounds=(0, 1), blank=0.0)
+def compute_anls_star(sample: Sample) -> Score:
+    """Similarity of a structured answer to the gold structure, value by value."""
+    value, is_unread = _scored(sample.generated_answer or "", sample.reference_texts)
+    return Score(value, warning=UNREAD if is_unread else None)

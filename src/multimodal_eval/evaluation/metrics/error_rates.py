@@ -55,7 +55,7 @@ def _registered(name: str, rate: Rate, aggregate: Aggregate, summary: str, unit:
 
     compute.__name__ = compute.__qualname__ = f"compute_{name}"
     compute.__doc__ = summary
-    return metric(
+    registered = metric(
         name,
         version="1",
         needs=("generated_answer", "references"),
@@ -66,6 +66,8 @@ def _registered(name: str, rate: Rate, aggregate: Aggregate, summary: str, unit:
         part_aggregates=PART_AGGREGATES if in_detail else None,
         part_bounds=PART_BOUNDS if in_detail else None,
     )(compute)
+    vars(registered)["takes_blank_references"] = True  # speech that is invented in silence counts
+    return registered
 
 
 compute_wer = _registered(

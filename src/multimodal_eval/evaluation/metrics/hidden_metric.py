@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, fsum
 from sys import float_info
 from typing import Any
 
@@ -26,7 +27,7 @@ from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
+from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.data.readers.field_checks import MINUS
 
 __all__ = ["HiddenRule", "compute_hidden_metric", "get_rule", "hidden_choice", "hidden_confidence", "hidden_rule"]
@@ -79,9 +80,13 @@ def get_rule(name: str) -> HiddenRule:
     return _rules[name]
 
 
-@hidden_rule("confidence")
-def confidence(sample: Sample) -> float:
-    """1 / PPL."""
+@hidden_rule("confidence", needs=("perplexity|logprobs",))
+def confidence(sample: Sample) -> float | Score:
+    """1 / PPL; without a perplexity, that of the log-probabilities."""
+    if sample.perplexity is None and sample.logprobs is not None:
+        if not sample.logprobs:
+            return unscored("degenerate", "no tokens in logprobs, and an empty text has no perplexity")
+        return exp(fsum(sample.logprobs) / len(sample.logprobs))
     return hidden_confidence(sample.perplexity or 0)
 
 
@@ -127,7 +132,7 @@ class HiddenMetric(Metric):
 
     name = "hidden_metric"
     version = "1"
-    needs: tuple[str, ...] = ("perplexity",)
+    needs: tuple[str, ...] = ("perplexity|logprobs",)
     bounds = (0, 1)
     options = Options(
         rule=Option(Name, "confidence", help="how perplexities become a score: confidence, choice, or a plug-in's rule")

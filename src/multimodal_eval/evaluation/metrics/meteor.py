@@ -57,7 +57,7 @@ DEFAULT_TOKENIZER = {"fmean": "unicode", "2005": "unicode", "1.5": "ptb"}
 # Columns of 1.5's statistics; all except the chunks are pairs: first the answer, then the reference.
 _WORDS, _FUNCTION_WORDS, _MATCHED, _CHUNKS, _ALL_MATCHED = 0, 2, 4, 20, 21
 _MODULES = 4
-TOO_LONG = "the texts are too long for METEOR 1.5: over 25,000,000 pairs of words, or 1,000,000 that match"
+TOO_LONG = "the texts are too long for METEOR 1.5: more than 25,000,000 pairs of words, or 1,000,000 that match"
 UNPROVEN = "alignment_not_proven"
 
 

@@ -20,32 +20,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Need, Scorer
+from multimodal_eval.core.metric import Bounds, Need, Scorer
 from multimodal_eval.core.options import Option
 from multimodal_eval.core.options import Options as DeclaredOptions
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import BY_JUDGE, MEAN, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.evaluation.averages import AVERAGE, MICRO, aggregates_of, average_of, bounds_with, in_groups
 from multimodal_eval.evaluation.choices import (
+    DRAW,
+    DRAWN,
+    RANDOM,
+    Draws,
     GoldError,
+    draws_of,
     gold_answers,
     gold_letters,
     key_of,
     number_readings,
     options_of,
     stats_of_key,
+    value_of,
 )
 from multimodal_eval.evaluation.extraction import FALLBACK, JUDGE, ExtractingMetric, Extraction
 from multimodal_eval.evaluation.rules._readings import Options, Reading, read
 
 __all__ = ["compute_multiple_choice"]
 
-DRAWN = "the origin of the rule draws a letter at random"
+NOTHING_READ = "the rule finds no letter"
 NONE = "none"
 _KINDS = {"letter": "letters", "text": "texts", "index": "positions from 0"}  # what a gold answer may be
 
@@ -53,9 +59,10 @@ _KINDS = {"letter": "letters", "text": "texts", "index": "positions from 0"}  # 
 class MultipleChoiceScorer:
     """The opened metric."""
 
-    def __init__(self, metric: MultipleChoice) -> None:
+    def __init__(self, metric: MultipleChoice, draws: Draws) -> None:
         self.metric, self.options = metric, dict(metric.options)
-        self.rule = metric.rule
+        self.rule, self.drawn = metric.rule, draws.letters(metric.options["rule"])
+        self.average = average_of(metric.options["average"], metric.name)
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
@@ -79,14 +86,19 @@ class MultipleChoiceScorer:
         is_by_judge = extraction is not None and extraction.choice is not None
         if extraction is not None and extraction.choice is not None:
             reading = read(extraction.choice)
+        is_by_draw = reading.is_drawn and sample.id in self.drawn
+        if is_by_draw:
+            reading = self.drawn[sample.id]
         if reading.is_drawn and self.options["random"] == "unscored":
             return unscored("degenerate", DRAWN)
-        value = _value(reading, gold)
+        value = value_of(reading, gold)
         is_unread = not reading.is_drawn and reading.choice not in options
-        details = {"read": reading.label, **({"by": JUDGE} if is_by_judge else {})}
+        if is_unread and self.options["unread"] == "unscored":
+            return unscored("degenerate", NOTHING_READ)
+        details = {"read": reading.label, **({"by": JUDGE} if is_by_judge else {"by": DRAW} if is_by_draw else {})}
         warning = UNREAD if is_unread else BY_JUDGE if is_by_judge else None
         if self.options["rotations"] == NONE:
-            return Score(value, details=details, warning=warning)
+            return in_groups(Score(value, details=details, warning=warning), self.average, sample)
         stats = stats_of_key(key_of(sample, self.options["rotations"]))
         return Score(value, stats=stats, parts={"single": value}, details=details, warning=warning)
 
@@ -109,12 +121,6 @@ def _has_gold_number(batch: Batch) -> bool:
         columns.append(lists.flatten())
     texts = (text for column in columns if column is not None for text in column.to_pylist())
     return any(text is not None and text.strip().isdecimal() for text in texts)
-
-
-def _value(reading: Reading, gold: Sequence[str]) -> float:
-    if reading.is_drawn:
-        return len({*gold} & {*reading.among}) / len(reading.among)
-    return float(reading.choice in gold)
 
 
 def _problem(sample: Sample, gold: str, rotations: str, without_choices: str) -> str | None:
@@ -151,23 +157,18 @@ class MultipleChoice(ExtractingMetric):
     name = "multiple_choice"
     version = "1"
     needs = ("generated_answer", Need("choices", problem=_problem), "references")
-    bounds = (0, 1)
+    bounds: Bounds = (0, 1)
     placement = "process"
     deciding = ("rule", "gold")
     options = DeclaredOptions(
         rule=Option(str, "mmeval@1", rules="choice", help="how the letter is read"),
-        random=Option(
-            str,
-            "unscored",
-            choices=("unscored", "expected"),
-            help="if the origin of the rule draws a letter: leave the sample unscored, or score the expected value",
-        ),
+        random=RANDOM,
         gold=Option(
             str,
             "auto",
             choices=("auto", "letter", "text", "index"),
-            help="what the gold answer is: a letter, else the text of a choice (auto), only one of them, or a position "
-            "from 0",
+            help="what the gold answer is: a letter, else the text of a choice, else its position from 0 (auto), or "
+            "only one of them",
             is_quiet=True,
         ),
         rotations=Option(
@@ -185,6 +186,14 @@ class MultipleChoice(ExtractingMetric):
             help="whether a sample without choices makes the input invalid or is unscored",
             is_quiet=True,
         ),
+        unread=Option(
+            str,
+            "wrong",
+            choices=("wrong", "unscored"),
+            help="whether an answer in which the rule finds nothing is wrong or left out, as in Video-MME's program",
+            is_quiet=True,
+        ),
+        average=AVERAGE,
         fallback=FALLBACK,
     )
 
@@ -206,7 +215,12 @@ class MultipleChoice(ExtractingMetric):
         """Refuse an empty name of a column. Without rotations, each sample counts alone."""
         if not str(self.options["rotations"]).strip():
             raise ConfigError("the option `rotations` of multiple_choice must be none, group, index or a column")
-        self.aggregate = MEAN if self.options["rotations"] == NONE else _all_rotations
+        average = average_of(self.options["average"], self.name)
+        if self.options["rotations"] != NONE and average.kind != MICRO:
+            raise ConfigError(f"`{self.name}.rotations` is an average, too: write average: all-correct(COLUMN) instead")
+        self.aggregate = aggregates_of(average) if self.options["rotations"] == NONE else _all_rotations
+        self.bounds = bounds_with(average, (0, 1))
+        self.corpus = draws_of("choice", self.options["rule"])
 
     def reading_note(self, batches: Iterable[Batch]) -> str | None:
         """How gold numbers are read if the choices are numbers, too, and the option that changes it."""
@@ -227,9 +241,9 @@ class MultipleChoice(ExtractingMetric):
         )
         return f"{self.name}: gold numbers among choices that are numbers are read as {shown}; {changes}"
 
-    def open(self, state: Any) -> Scorer:
-        """Find the rule."""
-        return MultipleChoiceScorer(self)
+    def open(self, state: Draws | None) -> Scorer:
+        """Find the rule, and draw the letters that its origin draws."""
+        return MultipleChoiceScorer(self, state or Draws())
 
 
 compute_multiple_choice = MultipleChoice()

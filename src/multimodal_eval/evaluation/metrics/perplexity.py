@@ -209,7 +209,7 @@ class _DataScorer:
                 return unscored("degenerate", "no tokens in logprobs, and an empty text has no perplexity")
             return _score(sample.logprobs, by_tokens=self.by_tokens)
         if self.by_tokens:
-            return unscored("missing_input", "no logprobs, which an average over tokens needs")
+            return unscored("missing_input", "no logprobs, which averaging over tokens needs")
         value = float(sample.perplexity or 0)
         if not 1 <= value < inf:
             raise _refusal("RANGE", f"a perplexity is a finite number of at least 1. Got {value!r}.", MINUS)

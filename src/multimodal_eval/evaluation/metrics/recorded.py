@@ -18,6 +18,7 @@ from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
+from multimodal_eval.evaluation.averages import AVERAGE, Average, aggregates_of, average_of, bounds_with, in_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +48,7 @@ class Recorded(Metric):
         direction=Option(str, "higher", choices=("higher", "lower"), help="whether higher or lower values are better"),
         low=Option(float | None, None, help="the lowest possible value, if there is one"),
         high=Option(float | None, None, help="the highest possible value, if there is one"),
+        average=AVERAGE,
     )
 
     def settle(self) -> None:
@@ -55,7 +57,8 @@ class Recorded(Metric):
         if low is not None and high is not None and not low < high:
             raise ConfigError(f"`{self.name}.low` must be below `high`. Got {low:g} and {high:g} instead.")
         self.needs = (f"metadata.{self.options['column']}",)
-        self.bounds = self._stated_bounds
+        average = average_of(self.options["average"], self.name)
+        self.aggregate, self.bounds = aggregates_of(average), bounds_with(average, self._stated_bounds)
         direction: Direction = self.options["direction"]
         self.direction = direction
 
@@ -65,7 +68,7 @@ class Recorded(Metric):
 
     def open(self, state: object) -> Scorer:
         """A scorer that looks the values up."""
-        return _Lookup(self.options["column"], self._stated_bounds)
+        return _Lookup(self.options["column"], self._stated_bounds, average_of(self.options["average"], self.name))
 
     def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:
         """The range that is stated; without one, 0 to 1 if the values, or they and the name, show that it is a share.
@@ -85,11 +88,11 @@ class Recorded(Metric):
 
 
 class _Lookup:
-    def __init__(self, column: str, bounds: tuple[float | None, float | None]) -> None:
-        self._column, self._bounds = column, bounds
+    def __init__(self, column: str, bounds: Bounds, average: Average) -> None:
+        self._column, self._bounds, self._average = column, bounds, average
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
-        return [self._score(sample.metadata.get(self._column)) for sample in batch]
+        return [in_groups(self._score(sample.metadata.get(self._column)), self._average, sample) for sample in batch]
 
     def _score(self, value: object) -> Score:
         if isinstance(value, str):  # a cell of a CSV file

@@ -21,16 +21,16 @@ from typing import Annotated, Literal
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.options import QUIET
 from multimodal_eval.core.registry import metric
-from multimodal_eval.core.rules import RuleFamily, find_rule
+from multimodal_eval.core.rules import Rule, RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.evaluation.rules.vqa import VqaRule
+from multimodal_eval.evaluation.rules.vqa import WITHOUT_EXCEPTION
 from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_vqa_accuracy", "vqa_accuracy"]
 
 ENOUGH = 3  # people who must agree for a full score
-FEW_ANSWERS = "fewer_than_4_human_answers"  # with two or three, 1.0 cannot be reached
+FEW_ANSWERS = "fewer_than_4_human_answers"  # with up to three, 1.0 cannot be reached
 DEFAULT_RULE = "vqa-v2@official"
 # The values of the option `normalise`, which existed before rules had names.
 OLDER_NAMES = {"differing": DEFAULT_RULE, "always": "lmms-eval@0.7.3/vqav2"}
@@ -45,27 +45,27 @@ def vqa_accuracy(
 
     `rule` names the normalisation. `normalise` is the older way to choose it: if the human answers are `differing` (as
     in the official program), or `always`.
-    With a single human answer, the accuracy is 1 if the two are equal after normalisation, else 0.
+    With a single human answer, the accuracy is 1 if the two are equal after normalisation, else 0. By the rules of
+    harnesses, whose formula leaves the only person out, it is 0.
     """
     value, _ = _accuracy(candidate, human_answers, _rule(rule, normalise))
     return value
 
 
-def _rule(rule: str, normalise: str | None) -> VqaRule:
+def _rule(rule: str, normalise: str | None) -> Rule:
     if normalise is not None and normalise not in OLDER_NAMES:
         raise ConfigError(
             f"vqa_accuracy has no normalisation {normalise!r}.{did_you_mean(normalise, list(OLDER_NAMES))}"
         )
-    function: VqaRule = find_rule("vqa", rule if normalise is None else OLDER_NAMES[normalise]).function
-    return function
+    return find_rule("vqa", rule if normalise is None else OLDER_NAMES[normalise])
 
 
-def _accuracy(candidate: str, human_answers: Sequence[str], compared: VqaRule) -> tuple[float, int]:
+def _accuracy(candidate: str, human_answers: Sequence[str], rule: Rule) -> tuple[float, int]:
     """The accuracy, and how many people gave the same answer."""
     require_references("vqa_accuracy", human_answers)
-    answer, humans = compared(candidate, human_answers)
+    answer, humans = rule.function(candidate, human_answers)
     matches = 0 if answer is None else humans.count(answer)
-    if len(humans) == 1:
+    if len(humans) == 1 and rule.name not in WITHOUT_EXCEPTION:
         return float(matches), matches
     accuracies = [min((matches - (human == answer)) / ENOUGH, 1.0) for human in humans]
     return fsum(accuracies) / len(accuracies), matches
@@ -76,15 +76,16 @@ def human_answers_of(sample: Sample) -> list[str]:
     return list(sample.references or sample.reference_texts[:1])
 
 
-def _score(candidate: str, human_answers: list[str], compared: VqaRule) -> Score:
-    value, matches = _accuracy(candidate, human_answers, compared)
-    warning = FEW_ANSWERS if 1 < len(human_answers) <= ENOUGH else None
+def _score(candidate: str, human_answers: list[str], rule: Rule) -> Score:
+    value, matches = _accuracy(candidate, human_answers, rule)
+    is_few = len(human_answers) <= ENOUGH and (len(human_answers) > 1 or rule.name in WITHOUT_EXCEPTION)
+    warning = FEW_ANSWERS if is_few else None
     return Score(value, parts={"agreement": matches / len(human_answers)}, warning=warning)
 
 
 @metric(
     "vqa_accuracy",
-    version="1",
+    version="2",
     needs=("generated_answer", "references"),
     bounds=(0, 1),
     part_bounds={"agreement": (0, 1)},

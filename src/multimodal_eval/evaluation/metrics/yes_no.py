@@ -20,27 +20,25 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from multimodal_eval.core.errors import shorten
-from multimodal_eval.core.metric import BoundsWithParts, Need, Scorer
+from multimodal_eval.core.errors import ConfigError, shorten
+from multimodal_eval.core.metric import Aggregate, Bounds, BoundsWithParts, Need, Scorer
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, mean_estimate, unscored
+from multimodal_eval.evaluation.averages import AVERAGE, MICRO, aggregates_of, average_of, bounds_with, in_groups
 from multimodal_eval.evaluation.choices import gold_answers, key_of, stats_of_key
 from multimodal_eval.evaluation.extraction import FALLBACK, JUDGE, ExtractingMetric, Extraction
 from multimodal_eval.evaluation.rules._readings import UNREAD as NOTHING_READ
 from multimodal_eval.evaluation.rules._readings import Reading, read
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["compute_yes_no"]
 
@@ -60,7 +58,7 @@ class YesNoScorer:
 
     def __init__(self, metric: YesNo) -> None:
         self.metric, self.options = metric, dict(metric.options)
-        self.rule = metric.rule
+        self.rule, self.average = metric.rule, average_of(metric.options["average"], metric.name)
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
@@ -83,7 +81,7 @@ class YesNoScorer:
         warning = UNREAD if reading.choice is None else BY_JUDGE if is_by_judge else None
         details = {"read": reading.label, **({"by": JUDGE} if is_by_judge else {})}
         if self.options["pairs"] == NONE:
-            return Score(value, parts=parts, details=details, warning=warning)
+            return in_groups(Score(value, parts=parts, details=details, warning=warning), self.average, sample)
         category = str(sample.metadata.get(self.options["category"]))
         key = key_of(sample, self.options["pairs"])
         stats = (*stats_of_key(f"{category}\0{key}"), *stats_of_key(category))
@@ -93,7 +91,7 @@ class YesNoScorer:
     def _parts(self, choice: str | None, gold: str) -> dict[str, float]:
         """Each part only in the samples over which it is computed."""
         says_yes, is_yes = choice == "yes", gold == "yes"
-        parts = {"yes_ratio": float(says_yes)}
+        parts = {"yes_ratio": float(is_yes if self.options["yes_ratio"] == "gold" else says_yes)}
         if choice is None and self.options["unread"] == "left_out":
             return parts
         if says_yes:
@@ -154,6 +152,10 @@ def _mme_score(rows: Rows) -> Estimate:
     return Estimate(total, influence, corrected=False, is_mean=False)
 
 
+_PART_BOUNDS: Mapping[str, Bounds] = dict.fromkeys(("yes_ratio", "precision", "recall", "f1", "acc_plus"), (0, 1))
+_AGGREGATES: Mapping[str, Aggregate] = MappingProxyType({"f1": _f1, "acc_plus": _acc_plus, "score": _mme_score})
+
+
 class YesNo(ExtractingMetric):
     """Whether the yes or no that a named rule reads out of the answer is right. Parts: precision, recall, F1, yes
     ratio; MME's acc+ and score.
@@ -162,8 +164,8 @@ class YesNo(ExtractingMetric):
     name = "yes_no"
     version = "1"
     needs = ("generated_answer", Need("references", problem=_gold_problem))
-    bounds = BoundsWithParts((0, 1), dict.fromkeys(("yes_ratio", "precision", "recall", "f1", "acc_plus"), (0, 1)))
-    aggregate = MappingProxyType({"f1": _f1, "acc_plus": _acc_plus, "score": _mme_score})
+    bounds: Bounds = BoundsWithParts((0, 1), _PART_BOUNDS)
+    aggregate = _AGGREGATES
     placement = "process"
     options = Options(
         rule=Option(str, "mmeval@1", rules="yes_no", help="how yes and no are read"),
@@ -184,8 +186,27 @@ class YesNo(ExtractingMetric):
         category=Option(
             str, "category", help="the metadata column with the categories over which score sums", is_quiet=True
         ),
+        yes_ratio=Option(
+            str,
+            "read",
+            choices=("read", "gold"),
+            help="whether yes_ratio is the share of yes among the answers, or among the gold answers, as in lmms-eval",
+            is_quiet=True,
+        ),
+        average=AVERAGE,
         fallback=FALLBACK,
     )
+
+    def settle(self) -> None:
+        """Questions are grouped by `pairs` or by `average`, not by both."""
+        average = average_of(self.options["average"], self.name)
+        self.bounds = bounds_with(average, (0, 1), _PART_BOUNDS)
+        if average.kind == MICRO:
+            self.aggregate = _AGGREGATES
+            return
+        if self.options["pairs"] != NONE:
+            raise ConfigError(f"`{self.name}.pairs` groups questions, too: set it to none, or average to micro")
+        self.aggregate = {**_AGGREGATES, **aggregates_of(average)}
 
     @property
     def rule(self) -> Callable[[str], Reading]:

@@ -15,7 +15,7 @@ class Reading(NamedTuple):
     """The choice that an answer states.
 
     `choice` is a letter, or `yes` or `no`; None if nothing was read. `among` has the letters from which the origin
-    of the rule draws one at random; it is empty for all other readings.
+    of the rule draws one at random; it is empty for all other readings. The draw from a single letter is that letter.
     """
 
     choice: str | None = None
@@ -23,13 +23,13 @@ class Reading(NamedTuple):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the origin of the rule draws a letter."""
-        return bool(self.among)
+        """Whether the origin of the rule draws one of several letters."""
+        return len(self.among) > 1
 
     @property
     def label(self) -> str:
         """The reading in one word, for tables: the choice, `unread` or `drawn`."""
-        return self.choice or ("drawn" if self.among else "unread")
+        return self.choice or ("drawn" if self.is_drawn else "unread")
 
 
 UNREAD = Reading()
@@ -43,7 +43,7 @@ def read(choice: str) -> Reading:
 
 @lru_cache(maxsize=1024)
 def _drawn(letters: tuple[str, ...]) -> Reading:
-    return Reading(None, letters)
+    return Reading(letters[0] if len(letters) == 1 else None, letters)
 
 
 def drawn(options: Options) -> Reading:

@@ -1,7 +1,8 @@
 """Choices: which letter does an answer to a multiple-choice question state?
 
 A rule is a function `rule(answer, options) -> Reading`. `options` maps the letters of the question to their texts, in
-order. The reading has the letter, or nothing, or the letters among which the origin of the rule draws one.
+order. The reading has the letter, or nothing, or the letters among which the origin of the rule draws one. The
+rules of single benchmarks come last: MMStar, BLINK, Video-MME, OmniBench, MMAU.
 """
 
 from __future__ import annotations
@@ -16,13 +17,59 @@ from multimodal_eval.evaluation.rules._readings import UNREAD, Options, Reading,
 
 __all__ = [
     "answer_line",
+    "blink",
     "can_infer",
     "default_choice",
+    "first_word",
+    "forms_of",
+    "in_parentheses",
+    "last_between_blanks",
+    "last_of",
     "mcq_extract",
+    "mmau",
     "mmmu",
     "mmmu_lmms_eval",
     "mmmu_pro",
+    "mmmu_seeded",
+    "mmstar",
+    "omni_bench",
+    "science_qa",
+    "seed_bench",
+    "video_mme",
+    "video_mme_vlmevalkit",
 ]
+
+
+@lru_cache(maxsize=4096)
+def forms_of(letters: tuple[str, ...], before: str, after: str) -> tuple[tuple[str, str], ...]:
+    """(letter, form) for every letter; a form is the letter between two marks."""
+    return tuple((letter, before + letter + after) for letter in letters)
+
+
+def last_of(text: str, forms: Iterable[tuple[str, str]]) -> str:
+    """The letter whose form occurs last; the first letter if none occurs."""
+    best, place = "", -2
+    for letter, form in forms:
+        if (start := text.rfind(form)) > place:
+            best, place = letter, start
+    return best
+
+
+def in_parentheses(text: str, letters: tuple[str, ...]) -> str | None:
+    """The letter that is last in parentheses, as in `(B)`."""
+    if "(" not in text:
+        return None
+    forms = [pair for pair in forms_of(letters, "(", ")") if pair[1] in text]
+    return last_of(text, forms) if forms else None
+
+
+def last_between_blanks(text: str, letters: tuple[str, ...], before: str, after: str) -> str | None:
+    """Of the letters with these marks, the one that is last between two blanks; the first if none of them is."""
+    matches = [letter for letter, form in forms_of(letters, before, after) if form in text]
+    if len(matches) < 2:
+        return matches[0] if matches else None
+    return last_of(text, forms_of(tuple(matches), " ", " "))
+
 
 _ANSWER = re.compile("[aA][nN][sSſ][wW][eE][rR]")  # the same as with re.I, but searched faster
 _MMMU_PROGRAM = "MMMU's evaluation program, https://github.com/MMMU-Benchmark/MMMU"
@@ -53,53 +100,22 @@ def _padded(answer: str, marks: Iterable[str] = _STRIPPED) -> str:
     return f" {answer} "
 
 
-@lru_cache(maxsize=4096)
-def _forms(letters: tuple[str, ...], before: str, after: str) -> tuple[tuple[str, str], ...]:
-    """(letter, form) for every letter; a form is the letter between two marks."""
-    return tuple((letter, before + letter + after) for letter in letters)
-
-
-def _last(text: str, forms: Iterable[tuple[str, str]]) -> str:
-    """The letter whose form occurs last; the first letter if none occurs."""
-    best, place = "", -2
-    for letter, form in forms:
-        if (start := text.rfind(form)) > place:
-            best, place = letter, start
-    return best
-
-
-def _in_parentheses(text: str, letters: tuple[str, ...]) -> str | None:
-    """The letter that is last in parentheses, as in `(B)`."""
-    if "(" not in text:
-        return None
-    forms = [pair for pair in _forms(letters, "(", ")") if pair[1] in text]
-    return _last(text, forms) if forms else None
-
-
-def _before(text: str, letters: tuple[str, ...], before: str, after: str) -> str | None:
-    """Of the letters with these marks, the one that is last between two blanks; the first if none of them is."""
-    matches = [letter for letter, form in _forms(letters, before, after) if form in text]
-    if len(matches) < 2:
-        return matches[0] if matches else None
-    return _last(text, _forms(tuple(matches), " ", " "))
-
-
 def _by_text(text: str, options: Options) -> str | None:
     """The option whose text occurs last in an answer of more than five words."""
     if len(text.split(None, 5)) <= 5:
         return None
     lowered = text.lower()
     forms = [(letter, form) for letter, option in options.items() if (form := option.lower()) in lowered]
-    return _last(lowered, forms) if forms else None
+    return last_of(lowered, forms) if forms else None
 
 
 def _as_in_mmmu(answer: str, options: Options) -> Reading:
     """The rule of MMMU as lmms-eval and MMMU-Pro have it: a letter before a blank or a full stop counts too."""
     text, letters = _padded(answer), tuple(options)
     letter = (
-        _in_parentheses(text, letters)
-        or _before(text, letters, "", " ")
-        or _before(text, letters, "", ".")
+        in_parentheses(text, letters)
+        or last_between_blanks(text, letters, "", " ")
+        or last_between_blanks(text, letters, "", ".")
         or _by_text(text, options)
     )
     return read(letter) if letter else drawn(options)
@@ -129,8 +145,17 @@ def mmmu(answer: str, options: Options) -> Reading:
     letter.
     """
     text, letters = _padded(answer), tuple(options)
-    letter = _in_parentheses(text, letters) or _before(text, letters, " ", " ") or _by_text(text, options)
+    letter = in_parentheses(text, letters) or last_between_blanks(text, letters, " ", " ") or _by_text(text, options)
     return read(letter) if letter else drawn(options)
+
+
+@rule("choice", "mmmu@2024/seed42", origin="as mmmu@2024, with the seed 42 that the program sets")
+def mmmu_seeded(answer: str, options: Options) -> Reading:
+    """As `mmmu@2024`; letters are drawn as the origin draws them, from one sequence in the order of the data.
+
+    The order must be that of the origin: by subject in alphabetical order, then by row.
+    """
+    return mmmu(answer, options)
 
 
 @rule("choice", "lmms-eval@0.7.3/mmmu", origin="lmms-eval 0.7.3, tasks/_task_utils/mmmu_mcq_utils.py")
@@ -178,11 +203,11 @@ def mcq_extract(answer: str, options: Options) -> Reading:
     if letter:
         return read(letter)
     for before, after in _MARKED:
-        forms = [pair for pair in _forms(letters, before, after) if pair[1] in text]
+        forms = [pair for pair in forms_of(letters, before, after) if pair[1] in text]
         if forms:
-            return read(_last(text, forms))
+            return read(last_of(text, forms))
     forms = [(letter, letter) for letter in letters if letter in text]
-    return read(_last(text, forms)) if forms else UNREAD
+    return read(last_of(text, forms)) if forms else UNREAD
 
 
 def _at_the_edge(text: str, letters: Iterable[str]) -> str | None:
@@ -331,3 +356,146 @@ def answer_line(answer: str, options: Options) -> Reading:
         return UNREAD
     matches = [letter for letter in stated.strip().rstrip(".").upper().split(",") if letter]
     return read(matches[0]) if len(matches) == 1 and matches[0] in options else UNREAD
+
+
+# Registers the rules of single benchmarks, which are listed after these.
+
+
+_MMSTAR_STARTS = ("", "(", "option ", "the answer is ")
+
+
+@rule("choice", "mmstar@2024", origin="MMStar's eval/vlmeval/evaluate/mmstar.py (88f243a)")
+def mmstar(answer: str, options: Options) -> Reading:
+    """MMStar's rule: the letter with which the answer starts, also after `(`, "option " or "the answer is ".
+
+    Case does not matter, and the letter may be the start of a word: "apple" is A.
+    """
+    text = answer.lower().strip().replace("\n", " ")
+    for start in _MMSTAR_STARTS:
+        if text.startswith(start):
+            for letter in options:
+                if text[len(start) : len(start) + 1] == letter.lower():
+                    return read(letter)
+    return UNREAD
+
+
+_BLINK_LETTERS = "ABCDE"
+
+
+@rule("choice", "blink@2024", origin="analyze_answer in eval/test_benchmark.py of BLINK (2d6a779), without its judge")
+def blink(answer: str, options: Options) -> Reading:
+    """BLINK's rule: the only `(B)` among the words of the last paragraph, else among all words.
+
+    A paragraph ends at a blank line, and white space separates words: `(B),` and `(B).` do not count. An answer that is
+    a letter from A to E, in parentheses or not, is that letter. BLINK asks GPT-3.5 if nothing is read
+    (`fallback: judge`).
+    """
+    bare = answer[1:2] if len(answer) == 3 and answer[0] + answer[2] == "()" else answer
+    if len(bare) == 1 and bare in _BLINK_LETTERS:
+        return read(bare)
+    forms = {f"({letter})": letter for letter in options}
+    stated = forms.keys() & answer.split()
+    if not stated:
+        return UNREAD
+    concluded = forms.keys() & answer.rpartition("\n\n")[2].split()
+    for words in (concluded, stated):
+        if len(words) == 1:
+            return read(forms[words.pop()])
+    return UNREAD
+
+
+# Some phrases are two that the origin joins by mistake, so that neither of them is removed from an answer.
+_VIDEO_MME_PHRASES = (
+    *("The best answer is", "The correct answer is", "The answer is", "The answer"),
+    *("The best option isThe correct option is", "Best answer:Best option:"),
+)
+_A_TO_D = re.compile("[ABCD]")
+
+
+def _first_capital(answer: str, removed: tuple[str, ...]) -> Reading:
+    for phrase in removed:
+        answer = answer.replace(phrase, "")
+    match = _A_TO_D.search(answer)
+    return UNREAD if match is None else read(match[0])
+
+
+@rule("choice", "video-mme@2024", origin="evaluation/eval_your_results.py of Video-MME (06c2315)")
+def video_mme(answer: str, options: Options) -> Reading:
+    """Video-MME's rule: the first capital A, B, C or D, after phrases such as "The best answer is" are removed.
+
+    A capital in a word counts: "A man walks: C" is A, "Answer: C" is A, and "Best option: D" is B. The origin leaves an
+    answer without such a capital out of the accuracy (`unread: unscored`).
+    """
+    return _first_capital(answer, _VIDEO_MME_PHRASES)
+
+
+@rule("choice", "vlmevalkit@0.0.20/video-mme", origin="vlmeval/dataset/utils/videomme.py of ms-vlmeval 0.0.20")
+def video_mme_vlmevalkit(answer: str, options: Options) -> Reading:
+    """As `video-mme@2024`, but "Answer:" and "Option:" are removed, too: "Answer: C" is C."""
+    return _first_capital(answer, (*_VIDEO_MME_PHRASES, "Answer:", "Option:"))
+
+
+@rule("choice", "lmms-eval@0.7.3/omni_bench", origin="lmms-eval 0.7.3, tasks/omni_bench/utils.py")
+def omni_bench(answer: str, options: Options) -> Reading:
+    """lmms-eval's rule for OmniBench: the last letter in parentheses, else one before a blank, else before a full stop.
+
+    As `lmms-eval@0.7.3/mmmu`, but only white space is removed around the answer, the texts of the options do not count,
+    and no letter is drawn.
+    """
+    text, letters = f" {answer.strip()} ", tuple(options)
+    letter = (
+        in_parentheses(text, letters)
+        or last_between_blanks(text, letters, "", " ")
+        or last_between_blanks(text, letters, "", ".")
+    )
+    return read(letter) if letter else UNREAD
+
+
+_WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
+
+
+@rule("choice", "mmau@2024", origin="string_match in evaluation.py of MMAU (110127f)")
+def mmau(answer: str, options: Options) -> Reading:
+    """MMAU's rule: the option all of whose words the answer has, without any word that only other options have.
+
+    Words are compared in lower case, and letters are not read: "B" fits no option, and "(A) Man" does not fit "Man" if
+    another option is "A Woman". "A man, not a woman" fits neither. MMAU leaves rows without an answer out.
+    """
+    said = frozenset(_WORD.findall(answer.lower()))
+    if not said:
+        return UNREAD
+    words = {letter: _words(text) for letter, text in options.items()}
+    for letter, expected in words.items():
+        if expected <= said and not any((other - expected) & said for other in words.values()):
+            return read(letter)
+    return UNREAD
+
+
+@rule("choice", "vsi-bench@2024", origin="lmms_eval/tasks/vsibench/utils.py of VSI-Bench; lmms-eval 0.7.3 has the same")
+def first_word(answer: str, options: Options) -> Reading:
+    """VSI-Bench's rule for choices: the first word, without full stops at its end, is the letter in any case.
+
+    Only a blank ends a word, so an answer that starts with one is not read.
+    """
+    word = answer.split(" ", 1)[0].rstrip(".").strip().upper()
+    return read(word) if word in options else UNREAD
+
+
+@rule("choice", "lmms-eval@0.7.3/seedbench", origin="lmms-eval 0.7.3, tasks/seedbench/utils.py")
+def seed_bench(answer: str, options: Options) -> Reading:
+    """lmms-eval's rule for SEED-Bench: the first character after white space, which must be the letter itself."""
+    letter = answer.strip()[:1]
+    return read(letter) if letter in options else UNREAD
+
+
+@rule("choice", "lmms-eval@0.7.3/scienceqa", origin="lmms-eval 0.7.3, tasks/scienceqa/utils.py, after LLaVA")
+def science_qa(answer: str, options: Options) -> Reading:
+    """lmms-eval's rule for ScienceQA: the answer is the letter in any case, or starts with it and a full stop."""
+    text = answer.strip()
+    letter = text[:1] if text[:1].isupper() and text[1:2] == "." else text.upper()
+    return read(letter) if letter in options else UNREAD

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from multimodal_eval.core.rules import rule
 
-__all__ = ["RelaxedRule"]
+__all__ = ["RelaxedRule", "plain_number"]
 
 RelaxedRule: TypeAlias = Callable[[str, str], bool]
 TOLERANCE = 0.05
@@ -62,7 +62,7 @@ def mmeval(answer: str, reference: str) -> bool:
     A reference of 0 needs a 0, and a year (a whole number from 1000 to 2100) needs the same year.
     """
     text, target_text = _trimmed(answer), _trimmed(reference)
-    predicted, target = _plain_number(text), _plain_number(target_text)
+    predicted, target = plain_number(text), plain_number(target_text)
     if predicted is None or target is None:
         return text.casefold() == target_text.casefold()
     if target == 0 or (target.is_integer() and 1000 <= target <= 2100 and target_text.isdigit()):
@@ -74,7 +74,7 @@ def _trimmed(text: str) -> str:
     return " ".join(text.split()).removesuffix(".")
 
 
-def _plain_number(text: str) -> float | None:
+def plain_number(text: str) -> float | None:
     """The number without separators, currency and percent signs."""
     try:
         number = float(_LONG_NUMBER.sub("", _UNITS.sub("", text)))

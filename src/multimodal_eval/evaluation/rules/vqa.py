@@ -12,9 +12,11 @@ from typing import TypeAlias
 from multimodal_eval.core.rules import rule
 from multimodal_eval.text.vqa_answers import normalise_evalai_answer, normalise_vqa_answer, one_line
 
-__all__ = ["Compared", "VqaRule"]
+__all__ = ["WITHOUT_EXCEPTION", "Compared", "VqaRule"]
 
 Compared: TypeAlias = tuple[str | None, list[str]]  # the answer and the human answers; None equals no human answer
+# Rules of programs whose formula has no exception for a single human answer: with nobody left to agree, it gives 0.
+WITHOUT_EXCEPTION = frozenset({"lmms-eval@0.7.3/vqav2", "lmms-eval@0.7.3/textvqa", "vlmevalkit@e8e78f05/vqa_score"})
 VqaRule: TypeAlias = Callable[[str, Sequence[str]], Compared]
 
 

@@ -80,7 +80,7 @@ def pope(answer: str) -> Reading:
     return NO if "No" in words or "no" in words or "not" in words else YES
 
 
-@rule("yes_no", "pope@lmms-eval", origin="lmms-eval 0.7.3, tasks/pope/utils.py")
+@rule("yes_no", "lmms-eval@0.7.3/pope", origin="lmms-eval 0.7.3, tasks/pope/utils.py", older="pope@lmms-eval")
 def pope_lmms_eval(answer: str) -> Reading:
     """lmms-eval's rule for POPE: the whole answer must be yes or no, in any case. `Yes.` is not read."""
     return {"yes": YES, "no": NO}.get(answer.lower().strip(), UNREAD)
@@ -92,7 +92,12 @@ _FULL_STOP = re.compile(r"(?<!\d)\.(?!\d)")
 _FULL_STOPS = 32  # the origin passes a regular expression flag as the count
 
 
-@rule("yes_no", "yes-no@vlmevalkit", origin="VLMEvalKit e8e78f05, vlmeval/dataset/utils/yorn.py")
+@rule(
+    "yes_no",
+    "vlmevalkit@e8e78f05/yes-no",
+    origin="VLMEvalKit e8e78f05, vlmeval/dataset/utils/yorn.py",
+    older="yes-no@vlmevalkit",
+)
 def yes_no_vlmevalkit(answer: str) -> Reading:
     """VLMEvalKit's rule: the only one of the words yes and no, in any case, after punctuation is removed.
 

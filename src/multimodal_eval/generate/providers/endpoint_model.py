@@ -65,7 +65,7 @@ _PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAABwAAAAcCAIAAAD9b0jDAAAAKElEQVR42mOsr69noDZgYqABGDV01NBRQ0cNHTV01NBRQ0cNHXyGAgDhkAG1"
     "2W1F+QAAAABJRU5ErkJggg=="
 )
-_SKIP = "To run without this test, pass --no-probe"
+_SKIP = "To run without this test, set `use_probe: false`"
 
 
 class Endpoint:
@@ -199,13 +199,13 @@ def _advice(model: str, known: Sequence[str]) -> str:
     return f" The server has: {', '.join(known[:MOST_NAMES])}{more}"
 
 
-# What a request only wishes for: an answer by a JSON schema, and the probabilities of other tokens.
+# The optional fields of a request ("wishes"): a JSON schema of the answer, and the probabilities of other tokens.
 #
-# Not every endpoint knows them. One that refuses a request and names the wish is asked again without it, and if it
-# then answers, the wish is not sent any more. The digest of the request stays that of the wish: which endpoints grant
-# it depends on their versions, and an answer without it is as good for whoever reads it, or is refused there.
+# Not every endpoint supports them. If it rejects a request and names such a field, the request is sent again without
+# it, and if that works, the field is not sent any more. The digest of the request does not change: what an endpoint
+# supports depends on its version, and whoever reads the answer accepts it without the field, or refuses it there.
 
-# wish -> what an endpoint says that does not know it
+# optional field -> how an endpoint that does not support it says so
 _NAMES = {
     "a JSON schema": re.compile(
         r"response_?format|text\.format|output_?(?:config|format)|schema|structured|guided|grammar|json", re.IGNORECASE
@@ -234,19 +234,19 @@ class Wishes:
         return request
 
     def named_in(self, request: Request, rejection: str) -> str | None:
-        """The wish of a request that the endpoint's words name; None if they are about something else."""
+        """The optional field that the endpoint's message names; None if it is about something else."""
         return next((wish for wish in _wishes_of(request) if _NAMES[wish].search(rejection)), None)
 
     def without(self, request: Request, wish: str) -> Request:
-        """The request without a wish."""
+        """The request without an optional field."""
         return _without(request, wish)
 
     def note(self, wish: str, rejection: str) -> None:
-        """Remember that the endpoint does not grant a wish. Tells it once."""
+        """Remember that the endpoint rejects an optional field, with one note."""
         if wish in self._refused:
             return
         self._refused.add(wish)
-        self.notes.append(f"{self.model} is asked without {wish}, which the endpoint refuses ({rejection})")
+        self.notes.append(f"{self.model} is asked without {wish}, because the endpoint rejects it ({rejection})")
         warnings.warn(self.notes[-1], RefusedWishWarning, stacklevel=3)
 
 
@@ -384,5 +384,5 @@ def images_of(part: Media, api: str) -> list[Media]:
         return [part]
     if part.frames:
         return [Media("image", "image/jpeg", frame) for frame in part.frames]
-    advice = ". Send frames of it as images: --frames 8" if part.kind == "video" else ""
+    advice = ". Send frames of it as images: the setting `frames: 8`" if part.kind == "video" else ""
     raise RejectedError(f"{api} takes no {part.kind}{advice}")

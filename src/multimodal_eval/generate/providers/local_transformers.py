@@ -132,7 +132,9 @@ def _parts(part: Text | Media) -> list[Part]:
     if part.content is None:
         raise RejectedError("a model on this machine fetches nothing from a URL. Send the content: media_as: data")
     if part.kind == "video":
-        raise RejectedError("a model of transformers takes a video as images. Send frames of it: --frames 8")
+        raise RejectedError(
+            "a model of transformers takes a video as images. Send frames of it: the setting `frames: 8`"
+        )
     if part.kind == "image":
         return [Part("image", load_image_any(part.content))]
     return [Part("audio", load_audio(part.content))]

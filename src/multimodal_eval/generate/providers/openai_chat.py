@@ -375,7 +375,7 @@ def _video(part: Media, dialect: Dialect) -> list[dict[str, Any]]:
         frames = (Media("image", "image/jpeg", frame, detail=part.detail) for frame in part.frames)
         return [_image(frame, dialect) for frame in frames]
     if dialect.video is None:
-        raise RejectedError("OpenAI's chat completions take no video. Send frames of it as images: --frames 8")
+        raise RejectedError("OpenAI's chat completions take no video. Send frames of it: the setting `frames: 8`")
     if dialect.video == "video_url":
         return [{"type": "video_url", "video_url": {"url": data_uri(part) if part.content is not None else part.url}}]
     content = {"data": base64_text(part.content)} if part.content is not None else {"url": part.url}

@@ -54,7 +54,7 @@ def _message(turn: Turn) -> dict[str, Any]:
         elif part.frames:
             contents.extend(_image(Media("image", "image/jpeg", frame, detail=part.detail)) for frame in part.frames)
         else:
-            raise RejectedError(f"the Responses API takes no {part.kind}. Use openai: for audio, --frames 8 for video")
+            raise RejectedError(f"the Responses API takes no {part.kind}. Use openai: for audio, `frames: 8` for video")
     return {"role": turn.role, "content": contents}
 
 

@@ -18,7 +18,7 @@ from multimodal_eval.interop.export.tables import OPTIONS, SampleTables, metric_
 
 __all__ = ["OPTIONS", "export"]
 
-_LEFT_OUT = ("_bytes", ":stats")
+LEFT_OUT = ("_bytes", ":stats")
 _MEDIA = ("image_bytes", "audio_bytes", "video_bytes", "images_bytes")
 
 
@@ -30,13 +30,17 @@ def export(runs: Sequence[Run], path: Path | None, options: OptionValues) -> Exp
             metrics = metric_table(runs, options["metrics"])
             _write(partial, metrics.schema, [metrics])
             return Exported(paths=(path,))
-        tables = SampleTables(runs, options["metrics"], without=_LEFT_OUT)
+        tables = SampleTables(runs, options["metrics"], without=LEFT_OUT)
         _write(partial, tables.schema, tables)
+    return Exported(paths=(path,), notes=media_notes(runs))
+
+
+def media_notes(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What a format of texts leaves out, if the runs have it."""
     has_media = any(
         run.folder.has_values("samples", part, _MEDIA) for run in runs for part in range(len(run.info.parts))
     )
-    note = "the bytes of images, audio and video are left out; the format parquet has them"
-    return Exported(paths=(path,), notes=(note,) if has_media else ())
+    return ("the bytes of images, audio and video are left out; the format parquet has them",) if has_media else ()
 
 
 def _write(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:

@@ -19,9 +19,10 @@ import msgspec
 
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import RECORDED, Entry, Figure, RunInfo, Slice, to_json
+from multimodal_eval.core.records import RECORDED, RunInfo, Slice, to_json
 from multimodal_eval.data.logs.eee import OUR_LIBRARY
 from multimodal_eval.data.logs.eee_records import (
     BY_SAMPLE,
@@ -52,6 +53,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.eee_instances import Instances, ScoreColumn, score_columns
 from multimodal_eval.interop.export.files import whole_file
 from multimodal_eval.interop.export.identity import IDENTITY, Identity, identity_of, portable, tasks_of
+from multimodal_eval.interop.export.judged import claim_of, published
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 
@@ -153,7 +155,7 @@ def _model(identity: Identity, options: OptionValues) -> ModelInfo:
 def _result(run: Run, identity: Identity, column: ScoreColumn, instances: Instances, options: OptionValues) -> Result:
     entry = run.entries[column.metric]
     is_binary = instances.are_binary.get(column.name, False)
-    score = column.figure.value
+    score = published(column.figure)[0].value
     assert score is not None
     return Result(
         evaluation_name=instances.evaluation_name,
@@ -162,7 +164,7 @@ def _result(run: Run, identity: Identity, column: ScoreColumn, instances: Instan
         metric_config=_metric(run, column, entry, is_binary=is_binary),
         score_details=ScoreDetails(
             score=score,
-            details=_score_details(column, entry, instances),
+            details=_score_details(run, column, entry, instances),
             uncertainty=_uncertainty(run, column, entry),
         ),
         generation_config=_generation(run.info),
@@ -184,13 +186,13 @@ def _task_result(run: Run, task: str, below: Slice, column: ScoreColumn, options
         source_data=SourceData(dataset_name=task, source_type="other", additional_details={"samples": str(below.n)}),
         metric_config=metric,
         score_details=ScoreDetails(
-            score=figure.value, details=_counts(entry), uncertainty=_with_interval(figure, None, entry.n_scored)
+            score=figure.value, details=_counts(entry), uncertainty=_with_interval(figure, None, entry.coverage.scored)
         ),
         generation_config=_generation(run.info),
     )
 
 
-def _metric(run: Run, column: ScoreColumn, entry: Entry, *, is_binary: bool) -> MetricConfig:
+def _metric(run: Run, column: ScoreColumn, entry: Figure, *, is_binary: bool) -> MetricConfig:
     is_part = column.name != column.metric
     low, high = (None, None) if is_part else run.info.bounds_of(column.metric)
     stored = run.info.signatures.get(column.metric)
@@ -221,7 +223,7 @@ def _scalars(options: dict[str, Any]) -> dict[str, str | float | bool | None]:
     }
 
 
-def _score_details(column: ScoreColumn, entry: Entry, instances: Instances) -> dict[str, str]:
+def _score_details(run: Run, column: ScoreColumn, entry: Figure, instances: Instances) -> dict[str, str]:
     unscored = instances.unscored.get(column.name, {})
     details = _counts(entry)
     if unscored:
@@ -229,11 +231,14 @@ def _score_details(column: ScoreColumn, entry: Entry, instances: Instances) -> d
     if entry.warnings:
         details["warnings"] = _json(entry.warnings)
     if entry.calibrated is not None and column.name == column.metric:
-        details["calibrated_by_human_labels"] = _json(entry.calibrated)
+        details["corrected_by_human_labels"] = _json(entry.calibrated)
+        details["uncorrected"] = _json(entry.bare)
+    if (claim := claim_of(run, column.metric)) is not None:
+        details["note"] = claim
     return details
 
 
-def _counts(entry: Entry) -> dict[str, str]:
+def _counts(entry: Figure) -> dict[str, str]:
     return {
         "samples_scored": str(entry.n_scored),
         "samples_total": str(entry.n_total),
@@ -241,10 +246,10 @@ def _counts(entry: Entry) -> dict[str, str]:
     }
 
 
-def _uncertainty(run: Run, column: ScoreColumn, entry: Entry) -> Uncertainty:
+def _uncertainty(run: Run, column: ScoreColumn, entry: Figure) -> Uncertainty:
     values = _values(run, column.name)
-    count = len(values) if column.name != column.metric else entry.n_scored
-    return _with_interval(column.figure, _deviation(values), count)
+    count = len(values) if column.name != column.metric else entry.coverage.scored
+    return _with_interval(published(column.figure)[0], _deviation(values), count)
 
 
 def _with_interval(figure: Figure, deviation: float | None, count: int) -> Uncertainty:
@@ -395,7 +400,7 @@ def _notes(run: Run, instances: Instances) -> list[str]:
         notes.append(f"the run has {len(tasks)} tasks. Each has its own results, and those over all are named {name!r}")
     without_value = [name for name, entry in run.entries.items() if entry.value is None]
     if without_value:
-        notes.append(f"no result can be without a score, so that these are left out: {', '.join(without_value)}")
+        notes.append(f"a result needs a score, so these are left out: {', '.join(without_value)}")
     if instances.without_scores:
         count = len(instances.without_scores)
         notes.append(f"{count:,} samples without any score are in the additional details, not among the instances")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
-from multimodal_eval.core.records import Figure
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.logs.eee_records import (
     OURS,

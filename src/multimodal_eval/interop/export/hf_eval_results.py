@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.files import yaml_text
+from multimodal_eval.interop.export.judged import claim_of, published
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.score_grid import not_shares
 
@@ -78,7 +79,7 @@ def _entry(run: Run, options: OptionValues) -> EvalResult:
     if not _ID.fullmatch(dataset):
         raise ConfigError(f"the option `dataset` must be written OWNER/NAME. Got {dataset!r} instead.")
     name, figure = _chosen(run, options["metrics"])
-    value = figure.value
+    value = published(figure)[0].value
     if value is None:
         raise ConfigError(f"{run.folder.label}: {name} has no score")
     factor = 1
@@ -121,16 +122,17 @@ def _source(options: OptionValues) -> Source | None:
     return Source(options["url"], options["source"], options["user"], options["org"])
 
 
-def _notes(run: Run, name: str, figure: Figure, factor: int) -> list[str]:
-    notes = [name]
+def _notes(run: Run, name: str, whole: Figure, factor: int) -> list[str]:
+    figure, notes = published(whole)[0], [name]
     if figure.low is not None and figure.high is not None:
         notes.append(f"{figure.method}: {factor * figure.low:.6g} to {factor * figure.high:.6g}")
-    if isinstance(figure, Entry) and figure.n_scored < figure.n_total:
+    if figure.n_scored != figure.n_total:
         notes.append(f"{figure.n_scored} of {figure.n_total} samples scored")
-    if isinstance(figure, Entry) and (corrected := figure.calibrated) is not None and corrected.value is not None:
-        notes.append(f"calibrated by {corrected.labels} human labels: {factor * corrected.value:.6g}")
-        if corrected.low is not None and corrected.high is not None:
-            notes.append(f"{corrected.method}: {factor * corrected.low:.6g} to {factor * corrected.high:.6g}")
+    raw = published(whole)[1]
+    if raw is not None and raw.value is not None:
+        notes.append(f"corrected by {figure.labels} human labels; without them: {factor * raw.value:.6g}")
+    if (claim := claim_of(run, name)) is not None:
+        notes.append(claim)
     signature = run.info.signatures.get(metric_and_part(name, run.entries)[0])
     version = run.info.versions.get("multimodal_eval", "")
     return [*notes, *([] if signature is None else [signature.text]), f"multimodal-eval {version}".strip()]

@@ -100,6 +100,7 @@ def _dataset(run: Run) -> str:
 
 
 def portable(name: str) -> str:
-    """The name as one component of a path on any system."""
-    plain = _ILLEGAL.sub("_", name).strip(". ") or "_"
-    return f"_{plain}" if _RESERVED.match(plain) or plain == "data" else plain
+    """The name as one component of a path on any system, of a folder that `mmeval import` reads."""
+    plain = _ILLEGAL.sub("_", name).strip(". ") or UNNAMED
+    is_taken = _RESERVED.match(plain) or plain == "data" or plain.startswith("_")
+    return f"named_{plain}" if is_taken else plain

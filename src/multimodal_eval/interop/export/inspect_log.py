@@ -19,13 +19,14 @@ from typing import IO, Any
 import msgspec
 
 from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.arranged_input import epoch_id, sample_id
 from multimodal_eval.data.readers.problems import Columns
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.files import whole_file
+from multimodal_eval.interop.export.judged import UNCORRECTED, claim_of, published
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 
@@ -85,10 +86,10 @@ def _columns(run: Run, metrics: Sequence[str]) -> list[_Column]:
 
 
 def _model(run: Run) -> str:
-    """The model that was asked; `none/none`, as inspect_ai calls it, if the answers were given."""
-    asked = run.info.generation
+    """The model that was asked, or that a log names; `none/none`, as inspect_ai calls it, if none is known."""
+    asked, imported = run.info.generation, run.info.imported
     if asked is None:
-        return "none/none"
+        return (imported.model if imported is not None else None) or "none/none"
     provider, _, name = str(asked.settings.get("model", "")).partition(":")
     name = (asked.models[:1] or [name.partition("@")[0]])[0]
     return f"{provider}/{name}"
@@ -195,9 +196,11 @@ class _Log:
         }
 
     def _result(self, column: _Column) -> dict[str, Any]:
-        entry, figure = self.run.entries[column.metric], column.figure
+        entry, (figure, raw) = self.run.entries[column.metric], published(column.figure)
         values = {column.kind.replace(" ", "_"): figure.value, "stderr": figure.stderr}
+        values |= {} if raw is None else {UNCORRECTED: raw.value, f"{UNCORRECTED}_stderr": raw.stderr}
         params = {"method": figure.method} if figure.method else {}
+        claim = claim_of(self.run, column.metric)
         bounds = {"low": figure.low, "high": figure.high}
         metrics = {name: {"name": name, "value": value} for name, value in values.items() if value is not None}
         metrics |= {
@@ -209,8 +212,8 @@ class _Log:
             "name": column.scorer,
             "scorer": column.scorer,
             "scored_samples": entry.n_scored,
-            "unscored_samples": entry.n_total - entry.n_scored,
-            "params": {},
+            "unscored_samples": entry.coverage.missing,
+            "params": {} if claim is None else {"note": claim},
             "metrics": metrics,
         }
 

@@ -9,13 +9,14 @@ from pathlib import Path, PurePath
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.logs.lm_eval import IMAGE_HASHES
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.files import yaml_text
 from multimodal_eval.interop.export.identity import IDENTITY, identity_of, tasks_of
+from multimodal_eval.interop.export.judged import UNCORRECTED, claim_of, published
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 
@@ -107,7 +108,7 @@ def _results(run: Run, dataset: str, options: OptionValues) -> list[IndexResult]
         for file in run.info.input
         if file.path is not None and file.sha256 is not None
     }
-    scopes: dict[str, tuple[Mapping[str, Entry], dict[str, Value]]] = {
+    scopes: dict[str, tuple[Mapping[str, Figure], dict[str, Value]]] = {
         dataset: (run.entries, {"samples": run.outcome.n, **digests})
     }
     for task, below in tasks_of(run).items():
@@ -141,27 +142,34 @@ def _media_beside(sample: Sample) -> Iterator[str]:
     yield from (part.type for message in sample.messages or () for part in message.parts)
 
 
-def _values(run: Run, metric: str, entry: Entry | None) -> list[MetricValue]:
+def _values(run: Run, metric: str, entry: Figure | None) -> list[MetricValue]:
     """The metric and its parts, without those that have no value."""
     if entry is None:
         return []
     signature = run.info.signatures.get(metric)
-    figures: dict[str, Figure] = {metric: entry, **{f"{metric}.{part}": each for part, each in entry.parts.items()}}
+    value, raw = published(entry)
+    figures: dict[str, Figure] = {metric: value, **({} if raw is None else {f"{metric}.{UNCORRECTED}": raw})}
+    figures |= {f"{metric}.{part}": each for part, each in entry.parts.items()}
+    text, claim = None if signature is None else signature.text, claim_of(run, metric)
+    by_labels = entry.calibrated.signed if raw is not None and entry.calibrated is not None else None
     return [
-        MetricValue(name, figure.value, name, _args(figure, None if signature is None else signature.text))
+        MetricValue(name, figure.value, name, _args(figure, text, claim, by_labels if name == metric else None))
         for name, figure in figures.items()
         if figure.value is not None
     ]
 
 
-def _args(figure: Figure, signature: str | None) -> dict[str, Value]:
+def _args(figure: Figure, signature: str | None, claim: str | None, by_labels: str | None) -> dict[str, Value]:
     args: dict[str, Value | None] = {
         "stderr": figure.stderr,
         "low": figure.low,
         "high": figure.high,
         "interval": figure.method,
-        "scored": figure.n_scored if isinstance(figure, Entry) else None,
-        "total": figure.n_total if isinstance(figure, Entry) else None,
+        "scored": figure.n_scored,
+        "total": figure.n_total,
+        "labels": figure.labels,
         "signature": signature,
+        "corrected by human labels": by_labels,
+        "note": claim,
     }
     return {name: value for name, value in args.items() if value is not None}

@@ -60,6 +60,7 @@ FORMATS: Mapping[str, Format] = {
     "codabench": Format(f"{_HERE}.codabench", "A shared task on Codabench, from data.", takes="data", output="file"),
     "evalai": Format(f"{_HERE}.evalai", "A shared task on EvalAI, from data.", takes="data", output="file"),
     "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
+    "jsonl": Format(f"{_HERE}.jsonl_table", "One object per sample, or one per metric.", output="file"),
     "latex": Format(f"{_HERE}.latex", "Runs side by side as papers print them, with a paired test."),
     "markdown": Format(f"{_HERE}.markdown_table", "Runs side by side with a paired test, for GitHub."),
     "mlflow": Format(f"{_TRACKERS}.mlflow_tracker", "Metrics, report and samples in MLflow.", output="service"),

@@ -1,36 +1,33 @@
 """Runs side by side as in a paper: values with their uncertainty, and the differences that a paired test shows.
 
-`score_grid` collects the values; `grid_text` writes them in a style, LaTeX or Markdown.
+`score_grid` collects the values and decides what is bold; `grid_table` makes a table of them for the renderers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
+
+from msgspec.structs import replace
 
 from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs
-from multimodal_eval.analysis.pairing import run_names
+from multimodal_eval.analysis.pairing import require_same_statistics, run_names
+from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import COMPOSITE, Entry, Figure
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.stats.paired import ROUNDS
+from multimodal_eval.display.blocks import Cell, Row, Strong, Table
+from multimodal_eval.display.figure_tables import coverage
+from multimodal_eval.display.names import printed
+from multimodal_eval.interop.export.judged import UNCORRECTED, claim_of
+from multimodal_eval.stats.randomization import ROUNDS
 
-__all__ = [
-    "OPTIONS",
-    "GridCell",
-    "GridRow",
-    "GridStyle",
-    "GridText",
-    "ScoreGrid",
-    "caption",
-    "grid_text",
-    "not_shares",
-    "score_grid",
-]
+__all__ = ["OPTIONS", "GridCell", "GridRow", "ScoreGrid", "grid_table", "not_shares", "score_grid"]
 
 
 Mark = Literal["", "better", "worse"]
@@ -51,7 +48,7 @@ OPTIONS = Options(
     ),
     columns=Option(str, "runs", choices=("runs", "metrics"), help="what the columns are"),
     uncertainty=Option(
-        str, "stderr", choices=("stderr", "interval", "none"), help="± standard error, a 95 % interval, or neither"
+        str, "stderr", choices=("stderr", "interval", "none"), help="± standard error, a 95% interval, or neither"
     ),
     digits=Option(int | None, None, help="decimals; null for 3, or 1 of a percentage"),
     percent=Option(bool | list[str], False, help="multiply metrics between 0 and 1 by 100, or the metrics of a list"),
@@ -67,7 +64,8 @@ OPTIONS = Options(
     alpha=Option(float, 0.05, help="the level of the test"),
     rounds=Option(int, ROUNDS, help="randomization rounds of the test"),
     seed=Option(int, 0, help="the seed of the test"),
-    allow_partial=Option(bool, False, help="test even if over 1 % of the pairs are unscored"),
+    allow_partial=Option(bool, False, help="test even if over 1% of the pairs are unscored"),
+    caption=Option(str | None, None, help="a sentence before the explanations, as plain text"),
 )
 _MIN_ROUNDS = 100
 _MAX_DIGITS = 15
@@ -101,6 +99,8 @@ class ScoreGrid:
     comparison: RunComparison | None
     baseline: int | None
     notes: tuple[str, ...]
+    selection: str = ""  # which samples of their input the runs have
+    claims: tuple[str, ...] = ()  # what the scores of judges are, if no human labels correct them
 
 
 def score_grid(runs: Sequence[Run], options: OptionValues) -> ScoreGrid:
@@ -119,11 +119,16 @@ def score_grid(runs: Sequence[Run], options: OptionValues) -> ScoreGrid:
     if len(runs) > 1 and options["marks"] == "test":
         comparison, notes = _tested(runs, metrics, options)
     tested = {} if comparison is None else {metric.name: metric for metric in comparison.numbers}
+    if options["uncertainty"] != "none" and any(name not in tested for name in metrics):
+        require_same_statistics(runs, names)  # these rows have the stored intervals
     rows = [
         _tested_row(tested[name], runs, options, baseline) if name in tested else _own_row(name, runs, options)
         for name in metrics
     ]
-    return ScoreGrid(shown, tuple(rows), comparison, baseline, (*notes, *_percent_notes(rows, options)))
+    notes += _percent_notes(rows, options)
+    judged = [claim_of(run, metric_and_part(name, run.entries)[0]) for run in runs for name in metrics]
+    claims = tuple(dict.fromkeys(claim for claim in judged if claim is not None))
+    return ScoreGrid(shown, tuple(rows), comparison, baseline, tuple(notes), runs[0].info.config.selection, claims)
 
 
 def _percent_notes(rows: Sequence[GridRow], options: OptionValues) -> list[str]:
@@ -207,9 +212,16 @@ def _full_name(runs: Sequence[Run], name: str) -> str:
 
 
 def _figure(run: Run, name: str) -> Figure | None:
+    """A metric, or a part of one with its counts."""
     metric, part = metric_and_part(name, run.entries)
     entry = run.entries.get(metric)
-    return entry if entry is None or not part else entry.parts.get(part)
+    if entry is None or not part or part not in entry.parts:
+        return None if part else entry
+    scored = entry.n_scored
+    if name in run.folder.part_schema("scores", 0).names:  # else it is a score of all samples together
+        column = run.scores([name]).column(name)
+        scored = len(column) - column.null_count
+    return replace(entry.parts[part], n_scored=scored, n_total=entry.n_total)
 
 
 def _tested(
@@ -260,7 +272,9 @@ def _own_row(name: str, runs: Sequence[Run], options: OptionValues) -> GridRow:
     figures = [_figure(run, name) for run in runs]
     direction = _direction(name, runs)
     best = set()
-    if options["marks"] == "best" and len(runs) > 1:
+    totals = {figure.n_total for figure in figures if figure is not None}
+    are_complete = all(figure.is_complete for figure in figures if figure is not None)
+    if options["marks"] == "best" and len(runs) > 1 and len(totals) == 1 and are_complete:  # else the samples differ
         best = _best([None if figure is None else figure.value for figure in figures], direction)
     cells = tuple(GridCell(figure, index in best) for index, figure in enumerate(figures))
     return GridRow(name, direction, _factor(name, runs, options), cells)
@@ -268,7 +282,7 @@ def _own_row(name: str, runs: Sequence[Run], options: OptionValues) -> GridRow:
 
 def _direction(name: str, runs: Sequence[Run]) -> str:
     entries = [run.entries.get(metric_and_part(name, run.entries)[0]) for run in runs]
-    return next((entry.direction for entry in entries if isinstance(entry, Entry)), "higher")
+    return next((entry.better for entry in entries if isinstance(entry, Figure)), "higher")
 
 
 def _best(values: Sequence[float | None], direction: str) -> set[int]:
@@ -283,7 +297,7 @@ def _tested_row(metric: MetricComparison, runs: Sequence[Run], options: OptionVa
     order = [system.name for system in metric.systems]
     gains: dict[tuple[int, int], float] = {}  # significant ones, of the second run over the first
     for pair in metric.pairs:
-        if pair.p_holm is not None and pair.p_holm < options["alpha"] and pair.difference != 0:
+        if pair.p_value is not None and pair.p_value < options["alpha"] and pair.difference != 0:
             gain = -pair.difference if metric.direction == "lower" else pair.difference
             a, b = order.index(pair.first), order.index(pair.second)
             gains[a, b], gains[b, a] = gain, -gain
@@ -294,7 +308,14 @@ def _tested_row(metric: MetricComparison, runs: Sequence[Run], options: OptionVa
         cells.append(
             GridCell(
                 Figure(
-                    value=system.value, stderr=system.stderr, low=system.low, high=system.high, method=system.method
+                    system.value,
+                    system.stderr,
+                    system.low,
+                    system.high,
+                    system.method,
+                    n_scored=metric.samples,
+                    n_total=metric.samples + metric.left_out,
+                    calibrated=system.calibrated,
                 ),
                 not any((top, index) in gains for top in best),
                 "better" if gain > 0 else "worse" if gain < 0 else "",
@@ -312,69 +333,49 @@ def _factor(name: str, runs: Sequence[Run], options: OptionValues) -> float:
     return 100.0 if options["percent"] and known and all(each == (0, 1) for each in known) else 1.0
 
 
-# A grid of scores as texts: cells, headers and the caption, in the style of LaTeX or Markdown.
+# A grid of scores as a table of blocks, which the renderers write.
+
+_MARKS: dict[Mark, str] = {"": "", "better": "†", "worse": "‡"}
 
 
-class GridStyle(Protocol):
-    """How a language writes the parts of a table."""
-
-    missing: str
-    plus_minus: str
-    lower: str  # the arrow of a metric whose lower values are better
-
-    def text(self, text: str) -> str:
-        """A name or a sentence, escaped."""
-        ...
-
-    def value(self, digits: str, *, is_bold: bool, mark: Mark) -> str:
-        """A number with its marks."""
-        ...
-
-    def spread(self, text: str) -> str:
-        """The uncertainty after a value."""
-        ...
-
-    def mark(self, mark: Mark) -> str:
-        """A mark alone, for the caption."""
-        ...
-
-
-@dataclass(frozen=True)
-class GridText:
-    """Headers and rows, all escaped; the first column has names."""
-
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def grid_text(grid: ScoreGrid, style: GridStyle, options: OptionValues) -> GridText:
-    """The table, with runs or metrics as columns."""
-    runs = [style.text(name) for name in grid.runs]
-    metrics = [style.text(row.metric) + (f" {style.lower}" if row.direction == "lower" else "") for row in grid.rows]
-    cells = [[_cell(cell, row, style, options) for cell in row.cells] for row in grid.rows]
+def grid_table(grid: ScoreGrid, options: OptionValues) -> Table:
+    """The table, with runs or metrics as columns. The counts are in the caption if all are equal, else in the cells."""
+    figures = [cell.figure for row in grid.rows for cell in row.cells if cell.figure is not None]
+    counts = {coverage(figure) for figure in figures if figure.value is not None}
+    same = counts.pop() if len(counts) == 1 else None
+    lines: list[tuple[str, list[Cell]]] = []
+    for row in grid.rows:
+        name = printed(row.metric) + (" ↓" if row.direction == "lower" else "")
+        raw = [_cell(cell, row, options, with_counts=same is None) for cell in row.cells]
+        corrected = [None if cell.figure is None else cell.figure.calibrated for cell in row.cells]
+        if any(figure is not None and figure.value is not None for figure in corrected):
+            cells = [GridCell(figure) for figure in corrected]
+            lines.append((name, [_cell(cell, row, options, with_counts=True) for cell in cells]))
+            lines.append((f"{name}, {UNCORRECTED}", raw))
+        else:
+            lines.append((name, raw))
+    caption = " ".join(_sentences(grid, options, same))
     if options["columns"] == "runs":
-        return GridText(("metric", *runs), tuple((name, *row) for name, row in zip(metrics, cells, strict=True)))
-    turned = zip(runs, zip(*cells, strict=True), strict=True)
-    return GridText(("run", *metrics), tuple((name, *column) for name, column in turned))
+        rows = [Row([name, *cells]) for name, cells in lines]
+        return Table(["metric", *grid.runs], rows, title=options["caption"] or "", caption=caption)
+    turned = [Row([run, *(cells[place] for _, cells in lines)]) for place, run in enumerate(grid.runs)]
+    return Table(["run", *(name for name, _ in lines)], turned, title=options["caption"] or "", caption=caption)
 
 
-def _cell(cell: GridCell, row: GridRow, style: GridStyle, options: OptionValues) -> str:
+def _cell(cell: GridCell, row: GridRow, options: OptionValues, *, with_counts: bool) -> Cell:
     figure, digits = cell.figure, options["digits"]
     if digits is None:
         digits = 3 if row.factor == 1 else 1
     if figure is None or figure.value is None:
-        return style.missing
-    value = style.value(rounded(figure.value * row.factor, digits), is_bold=cell.is_best, mark=cell.mark)
-    spread = _spread(figure, row.factor, style, options["uncertainty"], digits)
-    return f"{value} {style.spread(spread)}" if spread else value
-
-
-def _spread(figure: Figure, factor: float, style: GridStyle, uncertainty: str, digits: int) -> str:
-    if uncertainty == "stderr" and figure.stderr is not None:
-        return f"{style.plus_minus} {rounded(figure.stderr * factor, digits)}"
-    if uncertainty == "interval" and figure.low is not None and figure.high is not None:
-        return f"[{rounded(figure.low * factor, digits)}, {rounded(figure.high * factor, digits)}]"
-    return ""
+        return DASH
+    words = [rounded(figure.value * row.factor, digits) + _MARKS[cell.mark]]
+    if options["uncertainty"] == "stderr" and figure.stderr is not None:
+        words.append(f"± {rounded(figure.stderr * row.factor, digits)}")
+    if options["uncertainty"] == "interval" and figure.low is not None and figure.high is not None:
+        words.append(f"[{rounded(figure.low * row.factor, digits)}, {rounded(figure.high * row.factor, digits)}]")
+    if with_counts and (counts := coverage(figure)):
+        words.append(f"({counts})")
+    return Strong(" ".join(words)) if cell.is_best else " ".join(words)
 
 
 def rounded(value: float, digits: int) -> str:
@@ -382,50 +383,46 @@ def rounded(value: float, digits: int) -> str:
     return f"{value:z.{digits}f}"
 
 
-def caption(grid: ScoreGrid, style: GridStyle, options: OptionValues) -> str:
+def _sentences(grid: ScoreGrid, options: OptionValues, same: str | None) -> Iterator[str]:
     """What the numbers and marks mean, with the test and its level."""
-    return " ".join(_sentences(grid, style, options))
-
-
-def _sentences(grid: ScoreGrid, style: GridStyle, options: OptionValues) -> Iterator[str]:
-    text = style.text
-    if grid.comparison is not None:
-        yield text(f"Scores of {len(grid.runs)} runs on the same {grid.comparison.samples:,} samples.")
+    runs = f"{len(grid.runs)} runs" if len(grid.runs) > 1 else "one run"
+    over = " over the samples that all of them have scored" if grid.comparison is not None else ""
+    counts = "in parentheses: scored / total, or labels" if same is None else f"{same} samples scored"
+    yield f"Scores of {runs}{over}; {counts}{grid.selection}."
+    if any(f.figure is not None and f.figure.without_failures is not None for row in grid.rows for f in row.cells):
+        yield "+: failed answers, which count as the worst value."
+    if any(each.figure is not None and each.figure.calibrated is not None for row in grid.rows for each in row.cells):
+        yield f"With labels: corrected by human labels; {UNCORRECTED}: without them."
+    yield from (f"{claim[0].upper()}{claim[1:]}." for claim in grid.claims)
     if options["percent"] and any(row.factor != 1 for row in grid.rows):
-        scaled = [row.metric for row in grid.rows if row.factor != 1]
+        scaled = [printed(row.metric) for row in grid.rows if row.factor != 1]
         what = "All scores" if len(scaled) == len(grid.rows) else ", ".join(scaled)
-        yield text(f"{what}: in percent.")
+        yield f"{what}: in percent."
     figures = [cell.figure for row in grid.rows for cell in row.cells if cell.figure is not None]
     if options["uncertainty"] == "stderr" and any(figure.stderr is not None for figure in figures):
-        yield f"{style.plus_minus}{text(': standard error.')}"
+        yield "±: standard error."
     if options["uncertainty"] == "interval" and any(figure.low is not None for figure in figures):
-        yield text("Brackets: 95 % confidence interval.")
+        yield "Brackets: 95% confidence interval."
     if any(row.direction == "lower" for row in grid.rows):
-        yield f"{style.lower}{text(': lower is better.')}"
-    yield from _marks(grid, style, options)
+        yield "↓: lower is better."
+    if any(row.direction != "lower" for row in grid.rows):
+        yield "Higher is better." if all(row.direction != "lower" for row in grid.rows) else "Else higher."
+    yield from _marks(grid, options)
 
 
-def _marks(grid: ScoreGrid, style: GridStyle, options: OptionValues) -> Iterator[str]:
-    text = style.text
-    if options["marks"] == "best" and len(grid.runs) > 1:
-        yield text("Bold: the best value; differences are not tested.")
+def _marks(grid: ScoreGrid, options: OptionValues) -> Iterator[str]:
+    if options["marks"] == "best" and any(cell.is_best for row in grid.rows for cell in row.cells):
+        yield "Bold: the best value; differences are not tested."
     if grid.comparison is None or not grid.comparison.numbers:
         return
-    yield text("Bold: the best value and all values without a significant difference from it.")
+    yield "Bold: the best value and all values without a significant difference from it."
     if grid.baseline is not None:
-        better, worse = style.mark("better"), style.mark("worse")
-        yield better + text(f": significantly better than {grid.runs[grid.baseline]};")
-        yield worse + text(": significantly worse.")
-    yield text(_test(grid, options))
-
-
-def _test(grid: ScoreGrid, options: OptionValues) -> str:
-    assert grid.comparison is not None
+        yield f"†: significantly better than {grid.runs[grid.baseline]}; ‡: significantly worse."
     units = _units([metric.clusters for metric in grid.comparison.numbers])
-    holm = ", Holm-corrected over the pairs of runs" if len(grid.runs) > 2 else ""
-    return (
-        f"Significance: paired approximate randomization of {units}, {options['rounds']:,} rounds, "
-        f"p < {options['alpha']:g}{holm}."
+    together = ", for all pairs of runs together" if len(grid.runs) > 2 else ""
+    yield (
+        f"Significance: score test for scores of 0 and 1, else paired randomization of {units} "
+        f"({options['rounds']:,} rounds), p < {options['alpha']:g}{together}."
     )
 
 

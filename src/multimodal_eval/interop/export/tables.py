@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from multimodal_eval.analysis.pairing import run_names
 from multimodal_eval.core.errors import UnknownNameError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options
-from multimodal_eval.core.records import Entry, Figure
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import SCHEMA
 
@@ -53,10 +53,10 @@ def metric_table(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> p
             if entry.calibrated is not None:
                 rows.append({"run": name, "metric": f"{metric}.calibrated", **_figure(entry.calibrated)})
                 rows[-1] |= {"scored": entry.calibrated.labels, "total": entry.n_total, "kind": run.kind_of(metric)}
-                rows[-1] |= {"direction": entry.direction, "signature": entry.calibrated.signature}
+                rows[-1] |= {"direction": entry.better, "signature": entry.calibrated.signature}
             for part, figure in entry.parts.items():
                 full = f"{metric}.{part}"
-                rows.append({"run": name, "metric": full, **_figure(figure), "direction": entry.direction})
+                rows.append({"run": name, "metric": full, **_figure(figure), "direction": entry.better})
                 rows[-1]["kind"] = run.kind_of(full)
     return pa.Table.from_pylist(rows, schema=_COLUMNS)
 
@@ -65,11 +65,11 @@ def _figure(figure: Figure) -> dict[str, object]:
     return {name: getattr(figure, name) for name in ("value", "stderr", "low", "high", "method")}
 
 
-def _counts(entry: Entry) -> dict[str, object]:
+def _counts(entry: Figure) -> dict[str, object]:
     return {
         "scored": entry.n_scored,
         "total": entry.n_total,
-        "direction": entry.direction,
+        "direction": entry.better,
         "signature": getattr(entry, "signature", None),
     }
 
@@ -77,8 +77,8 @@ def _counts(entry: Entry) -> dict[str, object]:
 class SampleTables:
     """The samples of runs with their scores, part by part. All tables have the same columns.
 
-    Columns: `run`, the fields of the samples, then those of the scores (`cider`, `cider:status`, `cider:reason` …).
-    Columns without a single value are left out; `without` names further ones by their endings.
+    Columns: `run`, the fields of the samples, then those of the scores (`cider_d`, `cider_d:status` …). Columns
+    without a single value are left out; `without` names further ones by their endings.
     """
 
     def __init__(

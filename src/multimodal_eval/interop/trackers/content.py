@@ -30,7 +30,7 @@ OPTIONS = Options(
     metrics=Option(list[str] | None, None, help="the metrics; null for all"),
     report=Option(bool, True, help="attach report.html"),
     samples=Option(bool, True, help="attach the samples with their texts and scores"),
-    table_rows=Option(int, 1000, help="so many samples in the table that the tracker displays"),
+    table_rows=Option(int, 1000, help="the number of samples in the table that the tracker displays"),
 )
 REPORT = "report.html"
 SAMPLES = "samples.parquet"

@@ -1,4 +1,4 @@
-"""Scores as flat numbers for trackers: `cider`, `cider_low`, `cider_high`, `cider_stderr`, `cider_coverage`."""
+"""Scores as flat numbers for trackers: `wer`, `wer_low`, `wer_high`, `wer_stderr`, `wer_coverage`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from math import isfinite
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.accumulator import ScoreValue
+from multimodal_eval.interop.export.judged import UNCORRECTED, published
 
 __all__ = ["flat_values", "run_values"]
 
@@ -34,11 +35,17 @@ def _values(scores: Mapping[str, float]) -> Iterator[tuple[str, float]]:
 
 
 def run_values(run: Run, metrics: Collection[str] | None = None) -> dict[str, float]:
-    """The flat numbers of a run, or of some of its metrics, with their parts as `metric.part`."""
+    """The flat numbers of a run, or of some of its metrics, with their parts as `metric.part`.
+
+    A score that human labels correct is the value; that of the judge is `metric.uncorrected`.
+    """
     scores: dict[str, ScoreValue] = {}
     for metric, entry in run.entries.items():
         if metrics is None or metric in metrics:
-            scores[metric] = ScoreValue.of(entry)
+            value, raw = published(entry)
+            scores[metric] = ScoreValue.of(value)
+            if raw is not None:
+                scores[f"{metric}.{UNCORRECTED}"] = ScoreValue.of(raw)
         for part, figure in entry.parts.items():
             if metrics is None or metric in metrics or f"{metric}.{part}" in metrics:
                 scores[f"{metric}.{part}"] = ScoreValue.of(figure)

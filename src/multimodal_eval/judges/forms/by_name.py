@@ -91,7 +91,7 @@ def _panel_faults(config: JudgeConfig) -> Iterator[str]:
         if names.count((name, revision)) > 1:
             yield (
                 f"the model {name!r} is in the panel twice. To ask one model several times, use `repeats` "
-                "(--judge-repeats). If two servers have different models with this name, write a `revision` for each "
+                "in its settings. If two servers have different models with this name, write a `revision` for each "
                 "into the judge's file"
             )
 

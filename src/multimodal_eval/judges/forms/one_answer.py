@@ -352,6 +352,19 @@ def choices_of(sample: Sample) -> Mapping[str, str]:
     return letters(sample) or _YES_OR_NO
 
 
+def is_open(sample: Sample) -> bool:
+    """Whether the answer is a value of any kind: the choices are empty instead of missing."""
+    return sample.choices is not None and not sample.choices
+
+
+def _value_in(value: object) -> str | None:
+    """A value as text; None if the answer states none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | list):
+        raise UnreadableVerdictError(f"{shorten(value)} is not a value")
+    text = str(value).strip()
+    return None if text.strip(_AROUND).casefold() in ("", NONE) else text
+
+
 class Extract:
     """A judge that says which choice an answer states."""
 
@@ -369,6 +382,8 @@ class Extract:
     def drafts(self, sample: Sample, order: int) -> tuple[Draft, ...]:
         """What the answer is to be read for, and the answer."""
         has_choices = bool(letters(sample))
+        if is_open(sample):
+            return self._open_drafts(sample)
         what = "which of the choices it states" if has_choices else "whether it says yes or no"
         instruction = (
             f"Somebody has answered a question. Read the answer, and tell {what}. Do not answer the question yourself, "
@@ -380,14 +395,29 @@ class Extract:
         ending = f'Reply with JSON only: {{{reasons}"choice": "…"}}. The choice is {name}.'
         return drafts_of(self.config, sample, instruction, [fenced("answer", sample.generated_answer or "")], ending)
 
+    def _open_drafts(self, sample: Sample) -> tuple[Draft, ...]:
+        instruction = (
+            "Somebody has answered a question. Read the answer, and tell the final value that it states: a number, a "
+            "word or a list, without units and explanations. Do not answer the question yourself, and do not ask "
+            "whether the answer is right: only what it says counts. Reply none if it states no value, or several "
+            "without deciding for one."
+        )
+        reasons = '"reason": "…", ' if self.config.explain else ""
+        ending = f'Reply with JSON only: {{{reasons}"choice": "…"}}. The choice is the value as text, or "none".'
+        return drafts_of(self.config, sample, instruction, [fenced("answer", sample.generated_answer or "")], ending)
+
     def schema(self, sample: Sample) -> JsonObject | None:
-        """An object with the name of a choice."""
+        """An object with the name of a choice, or with a value."""
+        if is_open(sample):
+            return object_schema(explained(self.config, {"choice": {"type": "string"}}))
         choice: JsonObject = {"type": "string", "enum": list(dict.fromkeys([*choices_of(sample), NONE]))}
         return object_schema(explained(self.config, {"choice": choice}))
 
     def read(self, sample: Sample, answer: Answer, order: int) -> Reading:
         """The choice in a reply; None if the answer states none."""
         value = object_in(answer, ["choice"])["choice"]
+        if is_open(sample):
+            return {"choice": _value_in(value)}
         names = choices_of(sample)
         if isinstance(value, str):
             if value in names:

@@ -59,7 +59,6 @@
   page.theme();
   tabs();
   choice("spread-kind", "[data-spread]", (chart) => chart.dataset.spread);
-  choice("slice-metric", "[data-metric]", (chart) => chart.dataset.metric);
   reachable();
   let width = innerWidth;
   let timer = 0;

@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from multimodal_eval.core.display import DASH, number
-from multimodal_eval.core.records import COMPOSITE, Entry, Figure, Finding, LintReport
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs.run import Run, figures_of, title_of
 from multimodal_eval.data.runs.sample_rows import SampleRow, SampleRows
+from multimodal_eval.display.blocks import Block, Card, Drawing, Folded, Gallery, Row, Table, Text
+from multimodal_eval.display.plain_text import shortened, visible
+from multimodal_eval.display.wording import counted
 from multimodal_eval.media.policy import MediaPolicy
-from multimodal_eval.report.displays.blocks import Block, Card, Drawing, Folded, Gallery, Notes, Row, Table, Text
-from multimodal_eval.report.displays.drawings import ShownFigure, figure_table, percent
 from multimodal_eval.report.media import media_name, media_policy, thumbnail
-from multimodal_eval.report.plain_text import shortened, visible
-from multimodal_eval.report.run_warnings import warnings
-from multimodal_eval.report.wording import counted
 
 if TYPE_CHECKING:
     from multimodal_eval.run.generated import GeneratedRun
@@ -28,81 +24,11 @@ if TYPE_CHECKING:
 __all__ = [
     "card",
     "card_of",
-    "finding_rows",
     "generated_run_blocks",
-    "lint_report_blocks",
-    "run_blocks",
     "sample_blocks",
     "sample_row_blocks",
     "sample_rows_blocks",
 ]
-
-_EXAMPLES = 3
-
-
-def lint_report_blocks(report: LintReport) -> list[Block]:
-    """One row per finding."""
-    count = len(report.findings)
-    title = f"Lint of {report.n:,} samples: {count or 'no'} finding{'' if count == 1 else 's'}"
-    return [Text(title, tone="strong"), *([finding_rows(report.findings)] if count else [])]
-
-
-def finding_rows(findings: Sequence[Finding]) -> Table:
-    """The findings as a table."""
-    return Table(["code", "finding", "why it matters", "samples", "share"], [*map(_row, findings)], left=3)
-
-
-def _row(finding: Finding) -> Row:
-    examples = ", ".join(finding.examples[:_EXAMPLES])
-    what = finding.what if finding.metric is None else f"{finding.metric}: {finding.what}"
-    shown = f"{what} (such as {examples})" if examples else what
-    return Row([finding.code, shown, finding.why, f"{finding.count:,} / {finding.total:,}", percent(finding.share)])
-
-
-def run_blocks(run: Run) -> list[Block]:
-    """The headline is in bold. Signatures and findings are folded."""
-    shown: list[Block] = [Text(title_of(run), tone="strong"), figure_table(list(_figures(run)), "metric", ["scored"])]
-    shown.append(Notes(warnings(run)))
-    if run.info.unavailable:
-        shown.append(Notes([f"{name} could not run: {reason}" for name, reason in run.info.unavailable.items()]))
-    findings = run.folder.read_lint()
-    if findings is not None and findings.findings:
-        count = len(findings.findings)
-        shown.append(Folded(f"{count} finding{'' if count == 1 else 's'} of lint", [finding_rows(findings.findings)]))
-    signatures = {name: entry.signature or "" for name, entry in run.entries.items()}
-    shown.append(Folded("Signatures: the settings that change a score", [_signatures(signatures)]))
-    return shown
-
-
-def _figures(run: Run) -> Iterator[ShownFigure]:
-    for name, figure in figures_of(run).items():
-        metric = name if name in run.entries else _metric_of(run, figure)
-        bounds = run.info.bounds_of(metric)
-        arrow = " ↓" if isinstance(figure, Entry) and figure.direction == "lower" else ""
-        scored = f"{figure.n_scored:,} / {figure.n_total:,}" if isinstance(figure, Entry) else ""
-        is_main = name == run.headline
-        yield ShownFigure(name + arrow, figure.value, figure.low, figure.high, [scored], bounds, is_main)
-        if isinstance(figure, Entry) and (corrected := figure.calibrated) is not None:
-            labels = f"{corrected.labels:,} label{'' if corrected.labels == 1 else 's'}"
-            yield ShownFigure(
-                f"{name}, calibrated",
-                corrected.value,
-                corrected.low,
-                corrected.high,
-                [labels],
-                bounds,
-                is_main,
-                "series-3",
-            )
-
-
-def _metric_of(run: Run, figure: Figure) -> str:
-    """The metric that a part belongs to."""
-    return next((name for name, entry in run.entries.items() if figure in entry.parts.values()), COMPOSITE)
-
-
-def _signatures(signatures: dict[str, str]) -> Table:
-    return Table(["metric", "signature"], [Row([name, text]) for name, text in signatures.items()], left=2)
 
 
 _SHOWN = 6

@@ -10,15 +10,14 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil, floor, log10
 
-import msgspec
-
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
 from multimodal_eval.contests.public_reasons import UNKNOWN
-from multimodal_eval.core.records import CompositeEntry, Figure, InputFile, MetricEntry
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.records import InputFile
 from multimodal_eval.core.system_files import DEVICE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
-from multimodal_eval.report.charts.dots import round_step
+from multimodal_eval.display.scales import round_step
 from multimodal_eval.report.site.published_run import files_of, named, published_run
 
 __all__ = ["Column", "Scale", "SiteContent", "Submission", "Whisker", "scale_of", "site_content", "slugs_of"]
@@ -154,7 +153,7 @@ class Submission:
         return self.row.name
 
     @property
-    def entries(self) -> dict[str, MetricEntry | CompositeEntry]:
+    def entries(self) -> dict[str, Figure]:
         """Every metric of the run, with failed answers counted as on the leaderboard."""
         return {name: _counted(name, entry, self.row.counted) for name, entry in self.run.entries.items()}
 
@@ -232,14 +231,12 @@ def site_content(runs: Location, board: Leaderboard, title: str, *, with_samples
     return SiteContent(title, shown, submissions, _columns(opened, board), scale, gold, finished, with_samples)
 
 
-def _counted(
-    name: str, entry: MetricEntry | CompositeEntry, counted: Mapping[str, Figure]
-) -> MetricEntry | CompositeEntry:
+def _counted(name: str, entry: Figure, counted: Mapping[str, Figure]) -> Figure:
     """The entry with the figures of the leaderboard, if these are others. Calibration leaves failed answers out."""
     if name not in counted:
         return entry
     parts = {part: counted.get(f"{name}.{part}", figure) for part, figure in entry.parts.items()}
-    return msgspec.structs.replace(entry, **msgspec.structs.asdict(counted[name]), parts=parts, calibrated=None)
+    return entry.with_estimate(counted[name], parts=parts, calibrated=None)
 
 
 def _public(refused: Refused) -> Refused:
@@ -248,7 +245,7 @@ def _public(refused: Refused) -> Refused:
 
 def _columns(runs: Sequence[Run], board: Leaderboard) -> list[Column]:
     entries = {name: entry for run in runs for name, entry in run.entries.items()}
-    return [Column(name, entry.direction) for name, entry in entries.items() if name != board.number]
+    return [Column(name, entry.better) for name, entry in entries.items() if name != board.number]
 
 
 def _shared_files(runs: Sequence[Run]) -> list[InputFile]:

@@ -12,25 +12,26 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import JudgesReport
-from multimodal_eval.core.records import Entry, InputFile, Results, RunInfo
+from multimodal_eval.core.records import InputFile, Results, RunInfo
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import Location
 
 __all__ = ["file_name", "files_of", "named", "published_run", "without_folders"]
 
 _ADDRESSES = ("base_url", "key_env")
 _KEPT = ("error_patterns",)  # regular expressions, which can look like paths
-_E = TypeVar("_E", bound=Entry)
+_E = TypeVar("_E", bound=Figure)
 
 
 class _PublishedFolder(RunFolder):
     """The folder, under the name of its submission."""
 
-    @property
-    def label(self) -> str:
-        """The name of the folder, without its path."""
-        return self.name
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        self.label = self.name  # without its path
 
     def read_judges(self) -> JudgesReport | None:
         """What is known about the judges, without quotations of replies."""

@@ -19,10 +19,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from multimodal_eval import __version__
+from multimodal_eval.analysis.chance import chance_level
 from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.labels.append_file import NotSavedError
-from multimodal_eval.report.plain_text import LONGEST_READ, as_html
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.page import interval_drawing
+from multimodal_eval.display.plain_text import LONGEST_READ, as_html
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.viewer.comparison import Compare, ComparisonCache, RunChoices
 from multimodal_eval.report.viewer.comparison_pages import ComparisonPages
@@ -42,6 +45,7 @@ from multimodal_eval.report.viewer.sample_query import status_label
 from multimodal_eval.report.viewer.samples_view import ValueLists
 from multimodal_eval.report.viewer.scatter_pages import ScatterPages
 from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.report.viewer.suite_pages import SuitePages
 
 _HERE = Path(__file__).parent
 # The static files; no other file can be requested.
@@ -92,6 +96,7 @@ def create_app(
     pairs = PairStore(store)
     compared = ComparisonPages(runs, store, pairs, templates, ComparisonCache(compare), RunChoices(runs, store), values)
     scatter = ScatterPages(compared, store, pairs)
+    suites = SuitePages(runs, templates)
 
     def failed(request: Request, error: Exception) -> Response:
         code, message = _status_and_message(error)
@@ -110,6 +115,9 @@ def create_app(
         Route("/pairs", compared.pairs),
         Route("/pairs.{format}", compared.pairs_export),
         Route("/scatter", scatter.of_pair),
+        Route("/suite", suites.suite),
+        Route("/suite/tested", suites.tested),
+        Route("/suite/compare", suites.compared),
         Route("/scatter/{name:path}", scatter.of_run),
         Route("/run/{name:path}", run_pages.run),
         Route("/histograms/{name:path}", run_pages.histogram_page),
@@ -155,6 +163,9 @@ def _templates() -> Environment:
     environment = templates(_HERE / "templates")
     environment.filters |= {
         "brief": brief,
+        "printed": printed,
+        "chance": chance_level,
+        "dots": interval_drawing,
         "choices": choices_line,
         "breakable": breakable,
         "whole": lambda text: as_html(text, LONGEST_READ),

@@ -152,7 +152,7 @@ def _verdict(comparison: RunComparison, metric: MetricComparison, pair: Pair, na
         abs(pair.difference) if flips else pair.difference,
         low,
         high,
-        pair.p_holm if several else pair.p_value,
+        pair.p_value,
         several,
         metric.samples,
         metric.samples + metric.left_out,

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Direction, metric_and_part
-from multimodal_eval.core.records import Entry, RunInfo
-from multimodal_eval.report.charts.dots import round_step
+from multimodal_eval.core.records import RunInfo
+from multimodal_eval.display.scales import round_step
 from multimodal_eval.stats.correlation import pearson_value, spearman_value
 
 __all__ = ["HeatCell", "HeatMap", "HeatMetric", "HeatRow", "heat_map"]
@@ -255,7 +256,7 @@ class HeatMetric:
 class HeatCell:
     """A metric of a slice. The shade is from -3 (worse than the whole run) to 3 (better), 0 within a standard error."""
 
-    entry: Entry | None
+    entry: Figure | None
     shade: int = 0
 
 
@@ -278,13 +279,13 @@ class HeatMap:
 
 
 def heat_map(
-    column: str, slices: Mapping[str, Mapping[str, Entry]], counts: Mapping[str, int], overall: Mapping[str, Entry]
+    column: str, slices: Mapping[str, Mapping[str, Figure]], counts: Mapping[str, int], overall: Mapping[str, Figure]
 ) -> HeatMap:
     """The map of a column's slices, which have entries by value and metric; `overall` are those of the whole run."""
     names = [name for name in overall if any(name in metrics for metrics in slices.values())]
     names += _others(slices.values(), names)
     metrics = [
-        HeatMetric(name, overall[name].direction, overall[name].value)
+        HeatMetric(name, overall[name].better, overall[name].value)
         if name in overall
         else HeatMetric(name, "higher", None)
         for name in names
@@ -296,11 +297,11 @@ def heat_map(
     return HeatMap(column, metrics, rows)
 
 
-def _others(slices: Iterable[Mapping[str, Entry]], known: list[str]) -> list[str]:
+def _others(slices: Iterable[Mapping[str, Figure]], known: list[str]) -> list[str]:
     return [name for name in dict.fromkeys(name for metrics in slices for name in metrics) if name not in known]
 
 
-def _cell(entry: Entry | None, metric: HeatMetric) -> HeatCell:
+def _cell(entry: Figure | None, metric: HeatMetric) -> HeatCell:
     if entry is None or entry.value is None or metric.overall is None or not entry.stderr:
         return HeatCell(entry)
     distance = (entry.value - metric.overall) / entry.stderr

@@ -10,8 +10,10 @@ import msgspec
 
 from multimodal_eval.core.csv_cells import Cell, csv_lines
 from multimodal_eval.core.display import p_value
-from multimodal_eval.core.records import Entry, Figure
-from multimodal_eval.interop.export.escapes import latex_text, markdown_text, one_line
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.display import blocks
+from multimodal_eval.display.latex import LatexRenderer
+from multimodal_eval.display.markdown import MarkdownRenderer
 
 
 @dataclass(frozen=True)
@@ -51,49 +53,29 @@ def as_json(table: Table) -> Iterator[str]:
 
 def as_latex(table: Table) -> Iterator[str]:
     """A LaTeX tabular with booktabs rules."""
+    yield LatexRenderer(is_float=False).table(_document(table)) + "\n"
+
+
+def as_markdown(table: Table) -> Iterator[str]:
+    """A GitHub Markdown table."""
+    yield MarkdownRenderer().table(_document(table)) + "\n"
+
+
+def _document(table: Table) -> blocks.Table:
+    """The table for people, with rounded values."""
     rows = list(table.shown())
-    kinds = ["r" if _is_numeric(table, rows, i) else "l" for i in range(len(table.headers))]
-    if table.note:
-        yield f"% {one_line(table.note)}\n"
-    yield "\\begin{tabular}{" + "".join(kinds) + "}\n\\toprule\n"
-    yield " & ".join(map(_latex, table.headers)) + " \\\\\n\\midrule\n"
-    for row in rows:
-        yield " & ".join(map(_latex, row)) + " \\\\\n"
-    yield "\\bottomrule\n\\end{tabular}\n"
+    columns = range(len(table.headers))
+    left = next((column for column in columns if _is_numeric(table, rows, column)), len(table.headers))
+    shown = [blocks.Row([_text(cell) for cell in row]) for row in rows]
+    return blocks.Table(table.headers, shown, left, caption=table.note)
 
 
 def _is_numeric(table: Table, rows: Sequence[Sequence[Cell]], column: int) -> bool:
     return table.headers[column] in table.p_values or any(isinstance(row[column], float | int) for row in rows)
 
 
-def _latex(cell: Cell) -> str:
-    if isinstance(cell, float):
-        return f"${_rounded(cell)}$"
-    return latex_text(_shown(cell))
-
-
-def as_markdown(table: Table) -> Iterator[str]:
-    """A GitHub Markdown table."""
-    rows = list(table.shown())
-    columns = range(len(table.headers))
-    kinds = ["--:" if _is_numeric(table, rows, i) else "---" for i in columns]
-    yield f"| {' | '.join(map(_markdown, table.headers))} |\n|{'|'.join(kinds)}|\n"
-    for row in rows:
-        yield f"| {' | '.join(map(_markdown, row))} |\n"
-    if table.note:
-        yield f"\n{_markdown(table.note)}\n"
-
-
-def _markdown(cell: Cell) -> str:
-    return _rounded(cell) if isinstance(cell, float) else markdown_text(_shown(cell))
-
-
-def _shown(cell: Cell) -> str:
-    return "" if cell is None else str(cell)
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.4f}"
+def _text(cell: Cell) -> str:
+    return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else str(cell)
 
 
 @dataclass(frozen=True)
@@ -115,5 +97,5 @@ FORMATS: dict[str, Format] = {
 
 def score_cells(entry: Figure) -> list[Cell]:
     """Value, standard error, interval, and the counts of scored and all samples of an entry in results.json."""
-    counts = [entry.n_scored, entry.n_total] if isinstance(entry, Entry) else [None, None]
+    counts = [entry.n_scored, entry.n_total]
     return [entry.value, entry.stderr, entry.low, entry.high, *counts]

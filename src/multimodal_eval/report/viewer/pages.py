@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, OutsideError, RunFolderError
-from multimodal_eval.report.highlight import highlighted
+from multimodal_eval.evaluation.choices import options_of
+from multimodal_eval.report.highlight import Highlighted, Span, highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
+from multimodal_eval.report.readings import marked_letter
 from multimodal_eval.report.viewer.exports import Table
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
@@ -34,7 +36,7 @@ from multimodal_eval.report.viewer.sample_query import (
     read_query,
     whole_number,
 )
-from multimodal_eval.report.viewer.samples_view import SWAPPED, ValueLists, samples_view
+from multimodal_eval.report.viewer.samples_view import SWAPPED, ValueLists, reading_of_row, samples_view
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.tables import download
 
@@ -100,12 +102,20 @@ class Pages:
         run = self._run(request)
         parameters = refuse_repeated(request)
         query = read_query([pair for pair in parameters if pair[0] != "offset"], run.score_names)
-        row = whole_number(dict(parameters), "row")
+        named = dict(parameters).get("id")
+        row = whole_number(dict(parameters), "row") if named is None else self.store.row_of(run, named)
         sample, scores = self.store.sample(run, row)
         at, total, before, after = self._neighbours(run, query, dict(parameters))
         texts = [text for name in REFERENCES for text in listed(sample[name])]
         media, more_images = media_of(sample)
         outcome = run.outcome_of(row)
+        (listed_row,) = self.store.samples(run, [row])
+        as_sample, reading = reading_of_row(run, listed_row)
+        answer, unique = sample["generated_answer"] or "", list(dict.fromkeys(texts))
+        marked = highlighted(answer, unique)
+        if reading is not None:
+            read = marked_letter(answer, reading.read, [options_of(as_sample).get(reading.read, "")])
+            marked = Highlighted(read, [[Span(text)] for text in unique])
         metrics = [metric_of(run, name, scores) for name in run.metrics]
         return self._page(
             "sample.html",
@@ -115,7 +125,8 @@ class Pages:
             outcome=outcome,
             other_fields=other_fields_of(sample, is_generated=outcome is not None),
             inputs=inputs_of(sample),
-            marked=highlighted(sample["generated_answer"] or "", list(dict.fromkeys(texts))),
+            marked=marked,
+            reading=reading,
             metadata=decoded(sample["metadata"]) or {},
             metrics=metrics,
             judged=run.verdicts_on(row, {metric.name: metric.details for metric in metrics}),

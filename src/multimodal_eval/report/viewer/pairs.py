@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import metric_and_part
+from multimodal_eval.display.plain_text import LONGEST
 from multimodal_eval.report.highlight import Span, differences
-from multimodal_eval.report.plain_text import LONGEST
 from multimodal_eval.report.viewer.database import Session, Sql, all_of, quoted
 from multimodal_eval.report.viewer.runs import ViewedRun
 from multimodal_eval.report.viewer.sample_page import REFERENCES, listed

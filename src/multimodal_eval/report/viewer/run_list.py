@@ -14,6 +14,7 @@ from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, Unk
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Bounds, Direction
 from multimodal_eval.data.runs.run_content import id_range
+from multimodal_eval.display.figure_tables import coverage
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import whole_number
 
@@ -51,6 +52,7 @@ class ListedScore:
     direction: Direction
     signature: str | None
     bounds: Bounds = (None, None)
+    unscored: str = ""  # `237 / 400`, if not all samples count in the value
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,15 @@ def _summary(run: ViewedRun) -> ListedRun:
     scores = {}
     for name, entry in results.entries.items():
         stored = run.info.signatures.get(name)
-        signature = entry.signature if stored is None else stored.text
+        signature = entry.signed if stored is None else stored.text
         scores[name] = ListedScore(
-            entry.value, entry.low, entry.high, entry.direction, signature, run.info.bounds_of(name)
+            entry.value,
+            entry.low,
+            entry.high,
+            entry.better,
+            signature,
+            run.info.bounds_of(name),
+            "" if entry.is_complete else coverage(entry),
         )
     return ListedRun(
         run.name,
@@ -192,11 +200,13 @@ def _scale(scores: Sequence[ListedScore]) -> tuple[float, float] | None:
 
 
 def _best(runs: Sequence[ListedRun], metric: str) -> Iterator[tuple[str, int]]:
-    """The best of runs over the same samples with the same signature, if there are several."""
+    """The best of runs over the same samples with the same signature, if there are several and all are scored."""
     comparable: dict[tuple[Direction, str, object], list[tuple[float, str]]] = {}
     for run in runs:
         score = run.scores.get(metric)
         if score is None or score.value is None or score.signature is None or run.sample_set is None:
+            continue
+        if score.unscored:  # its samples are not those of the others
             continue
         key = score.direction, score.signature, run.sample_set
         comparable.setdefault(key, []).append((score.value, run.name))
@@ -284,13 +294,13 @@ class RunList:
 def listed(runs: Listed, parameters: Sequence[tuple[str, str]], *, whole: bool = False) -> RunList:
     """The runs that match the query parameters: those of a page, or all. Only `metric` may occur several times."""
     values = dict(parameters)
-    sort = values.get("sort", "") or "name"
+    sort = values.get("sort", "") or "created"
     metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
     _refuse_unknown(sort, metrics)
     chosen = list(dict.fromkeys(value for name, value in parameters if name == "metric" and value))
     default = _default_metrics(runs)
     shown = chosen or default
-    descending = values.get("desc") == "1"
+    descending = values.get("desc") == "1" or not values.get("sort")  # by default, the newest run is the first
     matching = [run for run in runs if _matches(run, values)]
     groups = [_group(task, group, shown, sort, descending) for task, group in _by_task(matching)]
     offset = whole_number(values, "offset")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -19,8 +20,14 @@ from multimodal_eval.analysis.crosswalk import crosswalk_if_any
 from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS
+from multimodal_eval.display.blocks import Block, Finding, Text
+from multimodal_eval.display.of_crosswalk import crosswalk_blocks
+from multimodal_eval.display.of_generation import generation_blocks
+from multimodal_eval.display.of_run import composite_table
+from multimodal_eval.display.page import PageRenderer
+from multimodal_eval.display.run_findings import warnings_of
 from multimodal_eval.report.build import policy, report_html
-from multimodal_eval.report.run_warnings import warning_groups, warnings
+from multimodal_eval.report.sections import judge_section
 from multimodal_eval.report.viewer.drawings import HeatMap, heat_map
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import refuse_repeated
@@ -180,18 +187,20 @@ class RunPages:
         """Scores, histograms, slices, warnings and signatures of a finished run, or the progress of a run."""
         run = self._run(request)
         if not run.is_done:
-            return self._page("progress.html", run=run, progress=run.progress(), generation=run.generation)
+            return self._page("progress.html", run=run, progress=run.progress(), generation=_generation(run))
         lint = run.folder.read_lint()  # the run is not linted here, which would read all of it
         slices = self.slices.known(run)
         return self._page(
             "run.html",
             run=run,
             results=run.run.outcome,
-            composite=composite_parts(run.run),
-            crosswalk=crosswalk_if_any(run.run),
-            generation=run.generation,
-            judges=run.judges,
-            warnings=warning_groups(warnings(run.run), [] if lint is None else lint.findings),
+            composite=_composite(run),
+            crosswalk=_crosswalk(run),
+            generation=_generation(run),
+            judges=RunRenderer(run).joined(list(_judges(run))),
+            warnings=RunRenderer(run).joined(
+                warnings_of(run.run, () if lint is None else lint.findings, explained=True)
+            ),
             charts=self.histograms.of(run, _drawn(run)) if run.committed <= AT_ONCE else None,
             maps=stored_maps(run) if slices is None else slices,
             more_slices=slices is None and run.committed <= MOST_SLICED,
@@ -243,3 +252,43 @@ class RunPages:
 def _drawn(run: ViewedRun) -> list[str]:
     """The metrics with scores of samples, in the order of the table."""
     return [name for name in run.run.entries if name in run.score_names]
+
+
+# What the page shows of results that have blocks.
+
+
+class RunRenderer(PageRenderer):
+    """Blocks on the page of a run, on which an example is a link to its sample."""
+
+    def __init__(self, run: ViewedRun) -> None:
+        super().__init__()
+        self.run = run
+
+    def example(self, block: Finding, text: str) -> Markup:
+        """The id of a sample as a link to it."""
+        address = f"/sample/{quote(self.run.name)}?{urlencode({'id': text})}"
+        return Markup('<a href="{}">{}</a>').format(address, super().example(block, text))
+
+
+def _composite(run: ViewedRun) -> Markup | None:
+    parts = composite_parts(run.run)
+    if parts is None:
+        return None
+    explained = Text(f"{parts.explanation}. Its parts, as they enter each sample's composite:")
+    return PageRenderer().joined([explained, composite_table({"": parts})])
+
+
+def _crosswalk(run: ViewedRun) -> Markup | None:
+    crosswalk = crosswalk_if_any(run.run)
+    return None if crosswalk is None else PageRenderer().joined(list(crosswalk_blocks(crosswalk)))
+
+
+def _generation(run: ViewedRun) -> Markup | None:
+    summary = run.generation
+    return None if summary is None else PageRenderer().joined(list(generation_blocks({run.name: summary})))
+
+
+def _judges(run: ViewedRun) -> Iterator[Block]:
+    for judge in run.judges:
+        yield Text(judge.metric, tone="strong")
+        yield from judge_section(judge)

@@ -27,9 +27,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import Kind, is_content, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.report.one_run import JudgeView, judge_views
-from multimodal_eval.run.generation.answer_parts import JOURNAL, records_of
-from multimodal_eval.run.judging.verdict_parts import VerdictParts, journal_of
-from multimodal_eval.run.judging.verdict_parts import records_of as verdict_records
+from multimodal_eval.run.ask.replies import ANSWERS, Replies, verdict_files
 
 __all__ = ["Counted", "Judged", "Progress", "judged", "progress_of"]
 
@@ -54,12 +52,13 @@ def judged(folder: RunFolder, info: RunInfo, *, with_journal: bool = True) -> Ju
 
 
 def _judged(folder: RunFolder, info: RunInfo, metric: str, *, with_journal: bool) -> Judged:
-    parts = VerdictParts(folder, metric, info.parts)
+    files = verdict_files(metric)
+    parts = Replies(folder, files, info.parts)
     if not with_journal:
         return Judged(parts.done, len(info.parts) - len(parts.left))
     known = {
         (record.row, record.place)
-        for record in verdict_records(folder.journal(journal_of(metric)))
+        for record in files.records(folder.journal(files.journal))
         if parts.is_left(record.row)
     }
     replies = Counter(row for row, _ in known)
@@ -240,7 +239,7 @@ class ViewedRun:
     def _journaled(self) -> int:
         """The number of samples with an outcome in parts that are not committed."""
         rows = set()
-        for record in records_of(self.folder.journal(JOURNAL)):
+        for record in ANSWERS.records(self.folder.journal(ANSWERS.journal)):
             with suppress(NoSuchRunError):
                 if self.part_of(record.row) not in self._answered:
                     rows.add(record.row)

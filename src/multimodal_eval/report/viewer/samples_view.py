@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from threading import Lock, Thread
 from urllib.parse import quote
 
+import msgspec
+
 from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.sample_table import decoded_field
+from multimodal_eval.display.plain_text import shortened
+from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.report.highlight import Span, highlighted
-from multimodal_eval.report.plain_text import shortened
+from multimodal_eval.report.readings import DETAILS, ChoiceReading, choice_metric, marked_letter, reading_of
 from multimodal_eval.report.viewer.database import Session, Sql, pointer
 from multimodal_eval.report.viewer.histograms import Histogram, Histograms
 from multimodal_eval.report.viewer.runs import ViewedRun
-from multimodal_eval.report.viewer.sample_page import REFERENCES, choices_line, listed
+from multimodal_eval.report.viewer.sample_page import REFERENCES, choices_line, decoded, listed
 from multimodal_eval.report.viewer.sample_query import (
     LONGEST,
     PAGE,
@@ -145,6 +151,7 @@ class ShownRow:
     values: Mapping[str, float | None]
     statuses: Mapping[str, str | None]
     parameters: str  # of the address of its page
+    reading: ChoiceReading | None = None  # of a multiple-choice question
 
 
 def shown_rows(run: ViewedRun, query: SampleQuery, page: Page) -> list[ShownRow]:
@@ -161,6 +168,10 @@ def _shown(run: ViewedRun, row: Row, parameters: str) -> ShownRow:
     shown = list(references)[:MOST_REFERENCES]
     answer = row["generated_answer"]
     marked = highlighted(shortened(answer or ""), [shortened(text) for text in shown])
+    sample, reading = reading_of_row(run, row)
+    spans = marked.answer
+    if reading is not None and answer is not None:
+        spans, shown = marked_letter(answer, reading.read, [options_of(sample).get(reading.read, "")]), []
     image = "kind=image" if row["has_image"] else "kind=images" if row["has_images"] else None
     return ShownRow(
         row["row"],
@@ -168,16 +179,32 @@ def _shown(run: ViewedRun, row: Row, parameters: str) -> ShownRow:
         row["epoch"],
         row["question"],
         choices_line(row["choices"]),
-        None if answer is None else marked.answer if answer.strip() else [],
-        [ShownReference(spans, references[text]) for text, spans in zip(shown, marked.references, strict=True)],
-        len(references) - len(shown),
+        None if answer is None else spans if answer.strip() else [],
+        [ShownReference(each, references[text]) for text, each in zip(shown, marked.references, strict=False)],
+        len(references) - len(shown) if reading is None else 0,
         row["error"],
         None if image is None else f"row={row['row']}&{image}",
         bool(row["has_audio"]),
         {name: row[name] for name in run.score_names},
         {name: row[f"{name}:status"] for name in run.metrics},
         parameters,
+        reading,
     )
+
+
+def reading_of_row(run: ViewedRun, row: Row) -> tuple[Sample, ChoiceReading | None]:
+    """A row as a sample, and the letter that was read in its answer if it is a multiple-choice question."""
+    try:
+        choices = None if row["choices"] is None else decoded_field("choices", row["choices"])
+    except (msgspec.MsgspecError, TypeError):  # a column of another type, in a run folder from another program
+        choices = None
+    gold = {name: row[name] for name in ("expected_answer", "references", "caption")}
+    sample = Sample(row["id"], choices=choices, generated_answer=row["generated_answer"], **gold)
+    metric = choice_metric(run.info)
+    details = decoded(row.get(DETAILS)) if metric is not None else None
+    if metric is None or not isinstance(details, dict):
+        return sample, None
+    return sample, reading_of(run.info, metric, sample, details, row.get(metric))
 
 
 def reference_texts(row: Row) -> Sequence[str]:
@@ -217,6 +244,11 @@ class SamplesView:
     values: list[ValueList] | None  # None while they are counted
     columns: list[str]  # the metrics of the table
     card_metrics: list[str]
+
+    @property
+    def reads_letters(self) -> bool:
+        """Whether the answers are to multiple-choice questions."""
+        return any(row.reading for row in self.rows)
 
     @property
     def here(self) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import MultimodalEvalError, UnknownNameError
+from multimodal_eval.report.readings import DETAILS, choice_metric
 from multimodal_eval.report.viewer.database import (
     Database,
     Session,
@@ -183,7 +184,27 @@ class Store:
             scores = _by_row(session, _scores(session, run, parts), {name: quoted(name) for name in shown}, rows)
             names = {name: text for name, text in _texts(run).items() if fields is None or name in ("row", *fields)}
             texts = _by_row(session, parquet(run.samples(parts).values()), names, rows)
+            if fields is None and (metric := choice_metric(run.info)) is not None:
+                texts = self._with_readings(session, run, metric, parts, texts)
         return [{**scores[row], **texts[row]} for row in rows]
+
+    def _with_readings(
+        self, session: Session, run: ViewedRun, metric: str, parts: Sequence[int], texts: dict[int, Row]
+    ) -> dict[int, Row]:
+        """The rows with the details of a metric that reads letters."""
+        if f"{metric}:details" not in run.columns:
+            return texts
+        columns = {"row": "row", DETAILS: quoted(f"{metric}:details")}
+        read = _by_row(session, parquet(run.score_files(parts)), columns, list(texts))
+        return {row: {**text, **read.get(row, {})} for row, text in texts.items()}
+
+    def row_of(self, run: ViewedRun, identifier: str) -> int:
+        """The row of the sample with an id; the first one if answers were repeated."""
+        with self._database.session() as session:
+            matches = _rows_where(session, _scores(session, run, load=False), Sql("where id = ?", (identifier,)))
+        if not len(matches):
+            raise NoSuchRunError(f"the run {run.name} has no sample with the id {identifier[:100]!r}")
+        return int(matches[0])
 
     def sample(self, run: ViewedRun, row: int) -> tuple[Row, Row]:
         """The sample and the scores of one row, without the content of media."""

@@ -69,7 +69,7 @@ def scores_table(run: Run) -> Table:
     """The scores of a run, with the parts of its metrics."""
     rows: list[list[Cell]] = []
     for name, entry in run.entries.items():
-        rows.append([name, run.kind_of(name), *score_cells(entry), entry.signature])
+        rows.append([name, run.kind_of(name), *score_cells(entry), entry.signed])
         rows += [
             [f"{name}.{part}", run.kind_of(f"{name}.{part}"), *score_cells(figure), None]
             for part, figure in entry.parts.items()
@@ -110,7 +110,7 @@ def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
         "low",
         "high",
         "p",
-        "p (Holm)",
+        "p (metrics)",
         "verdict",
     ]
     rows = []
@@ -127,8 +127,8 @@ def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
                     pair.low,
                     pair.high,
                     pair.p_value,
-                    pair.p_holm,
+                    pair.p_metrics,
                     pair.verdict,
                 ]
             )
-    return Table(headers, rows, p_values=("p", "p (Holm)"))
+    return Table(headers, rows, p_values=("p", "p (metrics)"))

@@ -22,7 +22,7 @@ from multimodal_eval.run.config import load_config
 from multimodal_eval.run.plan import Plan, make_plan
 
 if TYPE_CHECKING:
-    from multimodal_eval.run.runner import Step
+    from multimodal_eval.run.step import Step
 
 AHEAD = 2  # items per worker that are in progress or queued: enough to keep all workers busy
 THREADS = 4  # per process: a quarter of the work of native metrics is in Python, which runs one thread at a time
@@ -126,7 +126,7 @@ class Job:
 
     def opened(self) -> Step:
         """A new step."""
-        from multimodal_eval.run.runner import RunContext
+        from multimodal_eval.run.step import RunContext
 
         plan = make_plan(load_config(msgspec.json.decode(self.config)), stored=self.reusable)
         earlier = None if self.earlier is None else RunFolder(self.earlier)

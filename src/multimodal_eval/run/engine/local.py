@@ -18,7 +18,7 @@ from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Crashed, Inl
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
-    from multimodal_eval.run.runner import Step
+    from multimodal_eval.run.step import Step
 
 MIN_PARTS = 3  # for processes: starting one takes most of a second
 TRIES = 2
@@ -46,7 +46,7 @@ class Local:
         if workers > 1 and placement == "process" and len(items) >= MIN_PARTS and _can_leave(step):
             return _in_processes(Job.of(step), phase, items, workers)
         if placement == "model":
-            from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
+            from multimodal_eval.evaluation.decoding.pool import limit_decoders
 
             limit_decoders(self.workers)
             step.expect(items)

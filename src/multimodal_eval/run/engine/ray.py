@@ -24,11 +24,11 @@ from uuid import uuid4
 from multimodal_eval.core.errors import ClusterError, MultimodalEvalError, RunFolderError, UnavailableError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.optional import require
-from multimodal_eval.evaluation.decoding.shared_pool import limit_decoders
+from multimodal_eval.evaluation.decoding.pool import limit_decoders
 from multimodal_eval.run.engine.base import AHEAD, Crashed, Job, Phase, in_order
 
 if TYPE_CHECKING:
-    from multimodal_eval.run.runner import Step
+    from multimodal_eval.run.step import Step
 
 ANNOUNCED = 3  # parts of an actor after the current one
 OBJECT_STORE = 100_000_000  # bytes: only small objects are sent
@@ -265,7 +265,7 @@ class RayExecutor:
             need = f"a core and {self.gpus_per_worker:g} GPUs" if self.gpus_per_worker else "a core"
             raise UnavailableError(
                 f"a worker with a model needs {need}, and no machine of the Ray cluster has that. "
-                "Change gpus_per_worker (--gpus-per-worker), or add machines"
+                "Change gpus_per_worker (--engine ray,gpus_per_worker=SHARE), or add machines"
             )
         return min(count, sum(room))
 

@@ -20,7 +20,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
@@ -33,7 +32,7 @@ from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
 from multimodal_eval.generate.providers.endpoint_model import without_alternatives
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator, answer_from
-from multimodal_eval.run.generation.answer_parts import resuming
+from multimodal_eval.run.ask.replies import OpenSample, resuming
 
 __all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "OpenSample", "refuse_batch"]
 
@@ -46,13 +45,6 @@ class BatchWrittenError(OpenSamplesError):
     """The requests are written to files, and the run waits for their results. The command line exits with 0."""
 
     exit_code = 0
-
-
-class OpenSample(NamedTuple):
-    """A sample without an outcome, and why it has none."""
-
-    id: str
-    reason: str
 
 
 class Batch(ABC):
@@ -161,7 +153,7 @@ def refuse_batch(config: GenerationConfig, generator: Generator, batch: Batch) -
     _chat(generator)
     for name, reason in (
         ("until", "all requests are written before the first answer is known"),
-        ("budget", "what the batch costs is known when it is done"),
+        ("budget", "the cost of a batch is known only when it is done"),
     ):
         if getattr(config, name) is not None:
             raise ConfigError(f"`{name}` does not go with batch files: {reason}")

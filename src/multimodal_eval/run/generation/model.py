@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, Parameters, RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
+from multimodal_eval.core.signature import Signature
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.prices import with_price
 from multimodal_eval.generate.prompts import Prompts, with_files
@@ -18,13 +20,35 @@ from multimodal_eval.generate.secrets import refuse_secrets
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
 from multimodal_eval.run.generation.batch import Batch, refuse_batch
-from multimodal_eval.run.generation.metered import MeteredGeneration
-from multimodal_eval.run.generation.step import Generation
 from multimodal_eval.run.plan import Plan
 
-__all__ = ["Model", "generation_again", "generation_of", "label_of", "settled", "with_changes", "with_model"]
+__all__ = [
+    "Generation",
+    "Model",
+    "generation_again",
+    "generation_of",
+    "label_of",
+    "settled",
+    "with_changes",
+    "with_model",
+]
 
 Model = str | Generator | Batch | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The model of a run, and how it is asked."""
+
+    config: GenerationConfig
+    generator: Generator
+    prompts: Prompts
+    batch: Batch | None = None  # files in the place of the endpoint
+
+    @property
+    def signature(self) -> Signature:
+        """The model and every setting that changes an answer."""
+        return Signature("generation", "1", {"model": self.generator.label, **self.prompts.settings})
 
 
 def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunConfig:
@@ -96,7 +120,7 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     if batch is not None:
         refuse_batch(config, generator, batch)
     prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
-    return MeteredGeneration(config, generator, prompts, batch)
+    return Generation(config, generator, prompts, batch)
 
 
 def seeded(config: RunConfig) -> GenerationConfig | None:

@@ -15,11 +15,11 @@ from multimodal_eval.core.inside import NamingFile, read_text
 from multimodal_eval.core.judge_config import PREFIX, Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.setting_words import Sections, in_words
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.built_in_judges import judge_text
 from multimodal_eval.judges.forms.by_name import form_of
-from multimodal_eval.run.config import Sections, in_words
 
 __all__ = ["SECTIONS", "is_file", "judge_card", "read_judge", "with_extraction", "with_judges", "with_template"]
 
@@ -45,8 +45,25 @@ def with_judges(config: RunConfig) -> RunConfig:
         if names.count(name) > 1:
             raise ConfigError(f"two judges have the name {name!r}. Write another `name` into one of the files")
     metrics = [read[entry].name if entry in read else entry for entry in config.metrics or ()]
-    judges = {**_settled(config.judges), **{judge.name: judge for judge in read.values()}}
+    declared = dict(config.judges)
+    changed = {judge.name: _with_declared(judge, declared.pop(judge.name, None)) for judge in read.values()}
+    judges = {**_settled(declared), **changed}
     return msgspec.structs.replace(config, metrics=metrics, judges=judges)
+
+
+def _with_declared(judge: JudgeConfig, declared: JudgeConfig | None) -> JudgeConfig:
+    """The judge of a file, with the settings that the configuration has for a judge of its name."""
+    if declared is None:
+        return judge
+    from multimodal_eval.judges.forms.by_name import check_judge
+
+    usual = JudgeConfig()
+    settings = {name: getattr(declared, name) for name in JudgeConfig.__struct_fields__}
+    judge = msgspec.structs.replace(
+        judge, **{name: value for name, value in settings.items() if value != getattr(usual, name)}
+    )
+    check_judge(judge)
+    return judge
 
 
 def _settled(judges: Mapping[str, JudgeConfig]) -> dict[str, JudgeConfig]:

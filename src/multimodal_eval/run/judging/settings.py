@@ -13,9 +13,9 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.judge_config import EFFORT, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import configured
+from multimodal_eval.core.setting_words import in_words
 from multimodal_eval.generate.prices import price_of, read_prices
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.run.config import in_words
 from multimodal_eval.run.judging.files import SECTIONS, with_extraction
 
 __all__ = [
@@ -90,7 +90,7 @@ def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
     """The judge with the settings of a command, on top of those of its file."""
     models = models_of(settings.models) or judge.models
     models = _each(models, "base_url", settings.addresses, "--judge-url")
-    models = _each(models, "key_env", settings.key_envs, "--judge-key-env")
+    models = _each(models, "key_env", settings.key_envs, "`key_env`")
     names = ("repeats", "concurrency", "prices", "budget", "use_cache")
     changes: dict[str, Any] = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
     judge = msgspec.structs.replace(judge, models=models, **changes)
@@ -146,19 +146,27 @@ def _free(label: str, known: Mapping[str, Generator]) -> str:
 
 
 def with_effort(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run that is continued. Only settings may change that change no verdict."""
+    """The configuration of a run that is continued. Only settings may change that change no verdict.
+
+    `changes` are settings of all judges, or by the name of a judge its settings.
+    """
+    by_judge = {name: value for name, value in changes.items() if name in config.judges and isinstance(value, Mapping)}
+    shared = {name: value for name, value in changes.items() if name not in by_judge}
+    if not changes:
+        return config
+    judges = {name: _with_effort(each, {**shared, **by_judge.get(name, {})}) for name, each in config.judges.items()}
+    return msgspec.structs.replace(config, judges=judges)
+
+
+def _with_effort(judge: JudgeConfig, changes: Mapping[str, Any]) -> JudgeConfig:
     for name in changes:
         if name not in CHANGEABLE:
             raise ConfigError(
                 f"{name!r} of a judge cannot change while a run is continued.{did_you_mean(name, CHANGEABLE)} "
                 "Start a new run; its cache has the replies to equal questions"
             )
-    if not changes:
-        return config
     settings = JudgeSettings(addresses=_several(changes.get("base_url")), key_envs=_several(changes.get("key_env")))
-    effort = {name: value for name, value in changes.items() if name in EFFORT}
-    judges = {name: changed(with_settings(judge, settings), effort) for name, judge in config.judges.items()}
-    return msgspec.structs.replace(config, judges=judges)
+    return changed(with_settings(judge, settings), {name: changes[name] for name in changes if name in EFFORT})
 
 
 def _several(value: str | Sequence[str] | None) -> Sequence[str]:
@@ -204,10 +212,7 @@ def with_prices(judge: JudgeConfig) -> JudgeConfig:
     if judge.budget is None:
         return judge
     if not judge.models or any(model.price is None for model in judge.models):
-        raise ConfigError(
-            f"the judge {judge.name!r}: a budget needs prices: name a price file with --judge-prices FILE (`prices` "
-            "in the judge's file)"
-        )
+        raise ConfigError(f"the judge {judge.name!r}: a budget needs prices: name a price file in its setting `prices`")
     if judge.parameters.max_tokens is None:
         raise ConfigError(
             f"the judge {judge.name!r}: a budget needs a limit of tokens per verdict, because a reply may be of any "

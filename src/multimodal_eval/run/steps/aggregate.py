@@ -10,38 +10,30 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace as replace_fields
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging, no_figure
+from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging
 from multimodal_eval.analysis.averaging import Aggregate as Aggregation
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
+from multimodal_eval.analysis.failure_conventions import Conventions, conventions_of
+from multimodal_eval.analysis.pairing import metrics_behind
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core import aggregates
 from multimodal_eval.core.aggregates import estimate_of, kind_of
 from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
+from multimodal_eval.core.figure import Figure, ReasonCount, without_value
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Direction, Kind, Metric, infers_bounds
 from multimodal_eval.core.metric_failures import grouped_failures
 from multimodal_eval.core.progress import counting
-from multimodal_eval.core.records import (
-    COMPOSITE,
-    Calibrated,
-    CompositeEntry,
-    Entry,
-    Figure,
-    MetricEntry,
-    ReasonCount,
-    Results,
-    RunInfo,
-    Slice,
-    fields_of,
-)
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, Slice
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
@@ -49,14 +41,15 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.score_table import align_columns
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.runner import Step
 from multimodal_eval.run.start import now
+from multimodal_eval.run.step import Step
 from multimodal_eval.run.steps.check import reading_notes
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.human_labels import HumanLabels
 
 SHOWN_REASONS = 5
+CIDER = "cider"  # which is not what papers call so
 UNSCORED = "UNSCORED"  # the code of a sample without a required score
 EPOCH_SD = "epoch_sd"  # the part with the standard deviation between epochs, which is not a mean
 
@@ -172,6 +165,13 @@ class Seal(Step):
         refuse_unscored(run.folder, run.info, results, allow_empty=run.plan.config.allow_empty)
 
 
+class _Stored(NamedTuple):
+    """A run folder and its description, before there are results."""
+
+    folder: RunFolder
+    info: RunInfo
+
+
 class Additions:
     """What a run adds to the results of its metrics: nothing, if it asked nobody and has no human labels."""
 
@@ -179,7 +179,7 @@ class Additions:
         """The human labels of a metric."""
         return None
 
-    def entry(self, entry: Entry, metric: Metric, column: Column, averaging: Averaging) -> Entry:
+    def entry(self, entry: Figure, metric: Metric, column: Column, averaging: Averaging) -> Figure:
         """The entry of a metric, with whatever is added."""
         return entry
 
@@ -213,51 +213,57 @@ def _with_seen_bounds(metric: Metric, folder: RunFolder, parts: int) -> Metric:
 
 def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     """The content of results.json."""
-    parts, total = len(info.parts), sum(info.parts)
+    parts, total, stored = len(info.parts), sum(info.parts), _Stored(folder, info)
     averaging = _averaging(folder, info)
     slices = _SliceTables(_slices(folder, parts, plan.config.by))
     names = column_names(folder, parts)
-    metrics: dict[str, MetricEntry] = {}
+    metrics: dict[str, Figure] = {}
     additions = additions_of(folder, info)
     notes = [*plan.notes, *additions.notes(), *reading_notes(plan.metrics, folder, parts)]
     for metric in plan.metrics:
-        column = read_column(folder, parts, names, metric.name, metric.bounds)
+        ways = conventions_of(stored, metric, read_column(folder, parts, names, metric.name, metric.bounds))
         labels = additions.labels(metric.name)
         whole: list[Estimate] = []
         aggregate: Aggregation = partial(_noted, whole, metric)
-        entry = _entry(column, aggregate, averaging, partial(_part_estimate, metric), labels)
+        entry = _entry(ways, aggregate, averaging, partial(_part_estimate, metric), labels)
         if labels is not None:
             from multimodal_eval.analysis.calibrated import label_notes
 
-            notes += label_notes(metric.name, column.values, labels, averaging.clusters)
-        metrics[metric.name] = MetricEntry(
-            **fields_of(additions.entry(entry, metric, column, averaging)),
+            notes += label_notes(metric.name, ways.column.values, labels, averaging.clusters)
+        metrics[metric.name] = replace_fields(
+            additions.entry(entry, metric, ways.column, averaging),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
             origin_signature=whole[0].origin_signature if whole else None,
         )
-        slices.add(column, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
+        slices.add(ways, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
     for name, reason in plan.unavailable.items():
         metrics[name] = _never_scored(total, reason, plan.direction_of(name) or "higher")
     composite = None
     if plan.composite:
         column = read_column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
+        ways = conventions_of(stored, _headline(plan), column, metrics_behind(stored, COMPOSITE))
         aggregate = _composite_aggregate(plan)
-        composite = CompositeEntry(
-            **fields_of(_entry(column, aggregate, averaging)),
-            direction=plan.direction_of(COMPOSITE) or "higher",
+        composite = replace_fields(
+            _entry(ways, aggregate, averaging),
+            direction="lower" if plan.direction_of(COMPOSITE) == "lower" else None,  # only stored if it is not "higher"
             signature=info.signatures[COMPOSITE].text,
         )
-        slices.add(column, aggregate, averaging)
+        slices.add(ways, aggregate, averaging)
     entries = {**metrics, **({} if composite is None else {COMPOSITE: composite})}
+    headline = leading_metric(
+        list(entries),
+        chosen=plan.config.headline,
+        presets=plan.config.presets,
+        values={name: entry.value for name, entry in entries.items()},
+    )
+    if headline is not None and plan.config.variants.get(headline, headline) == CIDER:
+        notes.append(
+            f"{headline}: the cosine of tf-idf vectors, 0 to 1; coco-caption and papers print cider_d as CIDEr"
+        )
     return Results(
         task=plan.task.name if plan.task else None,
-        headline=leading_metric(
-            list(entries),
-            chosen=plan.config.headline,
-            presets=plan.config.presets,
-            values={name: entry.value for name, entry in entries.items()},
-        ),
+        headline=headline,
         n=total,
         metrics=metrics,
         composite=composite,
@@ -269,21 +275,22 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
 
 def recomputed(
     folder: RunFolder, info: RunInfo, metrics: Mapping[str, Metric | None]
-) -> tuple[dict[str, Entry], dict[str, dict[str, Slice]]]:
+) -> tuple[dict[str, Figure], dict[str, dict[str, Slice]]]:
     """The entries of some metrics and their slices, from the stored scores; None is a composite that is a mean."""
     parts, averaging, additions = len(info.parts), _averaging(folder, info), additions_of(folder, info)
-    names = column_names(folder, parts)
+    names, stored = column_names(folder, parts), _Stored(folder, info)
     slices = _SliceTables(_slices(folder, parts, info.config.by))
-    entries: dict[str, Entry] = {}
+    entries: dict[str, Figure] = {}
     for name, metric in metrics.items():
         column = read_column(folder, parts, names, name, info.bounds_of(name))
+        ways = conventions_of(stored, metric, column, metrics_behind(stored, name))
         aggregate = partial(estimate_of, metric)
         aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else partial(_part_estimate, metric)
         labels = additions.labels(name)
-        entries[name] = _entry(column, aggregate, averaging, aggregate_part, labels)
+        entries[name] = _entry(ways, aggregate, averaging, aggregate_part, labels)
         if metric is not None and name != COMPOSITE:
-            entries[name] = additions.entry(entries[name], metric, column, averaging)
-        slices.add(column, aggregate, averaging, aggregate_part, labels)
+            entries[name] = additions.entry(entries[name], metric, ways.column, averaging)
+        slices.add(ways, aggregate, averaging, aggregate_part, labels)
     return entries, slices.entries()
 
 
@@ -299,7 +306,7 @@ def _averaging(folder: RunFolder, info: RunInfo) -> Averaging:
     return Averaging(cluster_codes(table.column("group")), strata)
 
 
-def _kinds(plan: Plan, entries: Mapping[str, MetricEntry]) -> dict[str, Kind]:
+def _kinds(plan: Plan, entries: Mapping[str, Figure]) -> dict[str, Kind]:
     """What the score of every metric and of every part is."""
     if plan.config.strata is not None:
         return dict.fromkeys(plan.names, "weighted mean")
@@ -340,23 +347,24 @@ def _mean_of_part(part: str, rows: Rows) -> Estimate:
 
 
 def _entry(
-    column: Column,
+    ways: Conventions,
     aggregate: Aggregation,
     averaging: Averaging,
     aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
     labels: HumanLabels | None = None,
     *,
     is_slice: bool = False,
-) -> Entry:
-    scored = column.scored
-    if scored.any() or not column.has_parts.any():
-        figure = averaging.of(scored).figure(aggregate, Rows(column.values[scored], column.stats))
+) -> Figure:
+    column, scored = ways.column, ways.stored.scored
+    if column.scored.any() or not column.has_parts.any():
+        figure = averaging.of(column.scored).figure(aggregate, column.rows)
+        figure = ways.beside(figure, aggregate, averaging)
     else:  # a metric without a headline
         scored = column.has_parts
-        figure = no_figure(f"no value: {next(iter(_counts(selected(column.reason, scored))), '')}")
+        figure = without_value(f"no value: {next(iter(_counts(selected(column.reason, scored))), '')}")
     reasons = grouped_failures(_counts(selected(column.reason, ~scored)))
-    return Entry(
-        **fields_of(figure),
+    return replace_fields(
+        figure,
         n_scored=int(scored.sum()),
         n_total=len(scored),
         unscored=_counts(selected(column.status, ~scored)),
@@ -370,7 +378,7 @@ def _entry(
     )
 
 
-def _calibrated(column: Column, labels: HumanLabels, averaging: Averaging, *, is_slice: bool) -> Calibrated:
+def _calibrated(column: Column, labels: HumanLabels, averaging: Averaging, *, is_slice: bool) -> Figure:
     from multimodal_eval.analysis.calibrated import MIN_LABELS, calibrated
 
     return calibrated(column.values, labels, averaging.clusters, minimum=MIN_LABELS if is_slice else 1)
@@ -383,9 +391,9 @@ def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregation, a
     return averaging.of(present).figure(aggregate, Rows(values[present], stats))
 
 
-def _never_scored(total: int, reason: str, direction: Direction) -> MetricEntry:
-    return MetricEntry(
-        **fields_of(no_figure(NOTHING_SCORED)),
+def _never_scored(total: int, reason: str, direction: Direction) -> Figure:
+    return replace_fields(
+        without_value(NOTHING_SCORED),
         n_scored=0,
         n_total=total,
         unscored={"error": total},
@@ -424,13 +432,13 @@ class _SliceTables:
 
     def __init__(self, rows: Mapping[str, Mapping[str, NDArray[np.int64]]]) -> None:
         self._rows = rows
-        self._entries: dict[str, dict[str, dict[str, Entry]]] = {
+        self._entries: dict[str, dict[str, dict[str, Figure]]] = {
             column: {value: {} for value in values} for column, values in rows.items()
         }
 
     def add(
         self,
-        column: Column,
+        ways: Conventions,
         aggregate: Aggregation,
         averaging: Averaging,
         aggregate_part: Callable[[str, Rows], Estimate] = _mean_of_part,
@@ -440,8 +448,8 @@ class _SliceTables:
         for by, values in self._rows.items():
             for value, rows in values.items():
                 averages, of_slice = averaging.of(rows).alone(), None if labels is None else labels.of(rows)
-                entry = _entry(column.at(rows), aggregate, averages, aggregate_part, of_slice, is_slice=True)
-                self._entries[by][value][column.name] = entry
+                entry = _entry(ways.at(rows), aggregate, averages, aggregate_part, of_slice, is_slice=True)
+                self._entries[by][value][ways.column.name] = entry
 
     def entries(self) -> dict[str, dict[str, Slice]]:
         """Column -> value -> the slice."""

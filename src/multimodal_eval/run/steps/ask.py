@@ -20,10 +20,10 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of
 from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdict_exchanges, verdicts_kind
-from multimodal_eval.run.generation.answer_parts import JOURNAL, resuming
-from multimodal_eval.run.generation.until import baseline_of
+from multimodal_eval.run.ask.replies import resuming
+from multimodal_eval.run.ask.until import baseline_of
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.runner import Step
+from multimodal_eval.run.step import Step
 from multimodal_eval.run.steps.read import Read
 
 if TYPE_CHECKING:
@@ -100,23 +100,17 @@ class Answers(Step):
 
     def make(self, left: Sequence[Any]) -> None:
         """Ask for them."""
-        from multimodal_eval.run.generation.until import stopper_of
+        from multimodal_eval.run.ask import answers
 
-        run, folder = self.run, self.run.folder
-        if run.generation is None:
-            command = resuming(folder, run.info)
-            raise RunFolderError(f"{folder.label} has samples without an answer. Continue with: {command}")
+        run, generation = self.run, self.run.generation
+        if generation is None:
+            command = resuming(run.folder, run.info)
+            raise RunFolderError(f"{run.folder.label} has samples without an answer. Continue with: {command}")
         run.unfinish(self)
         run.remove_damaged("answers/")
-        if run.info.generation is None:
-            run.keep(run.generation.begin(folder, run.info))
-        else:  # other answers may give other corpus statistics
-            run.note(state=self.state, signatures={}, generation=replace(run.info.generation, statuses={}))
+        answers.begin(run, generation)
         run.has_asked = True
-        stopper = stopper_of(run.plan, folder, run.info)
-        progress, accept_open = run.progress, run.accept_open
-        run.keep(run.generation.answers(folder, run.info, progress, accept_open=accept_open, stopper=stopper))
-        folder.storage.remove(JOURNAL)
+        answers.ask_model(run, generation)
 
 
 class Verdicts(Step):
@@ -138,17 +132,17 @@ class Verdicts(Step):
 
     def make(self, left: Sequence[str]) -> None:
         """Ask them."""
-        from multimodal_eval.run.judging.step import begin, judge
+        from multimodal_eval.run.ask import verdicts
 
         run = self.run
         run.remove_damaged("verdicts/")
         judging = run.info.judging
         uncounted = {name: replace(judging[name], statuses={}, pairs=[]) for name in left if name in judging}
         run.keep(replace(run.info, judging={**judging, **uncounted}))
-        run.keep(begin(run.plan, run.folder, run.info, run.refused))
+        waiting = verdicts.begin(run)
         run.unfinish(self)
         run.has_asked = True
-        run.keep(judge(run.plan, run.folder, run.info, run.progress, accept_open=run.accept_open))
+        verdicts.ask_judges(run, waiting)
 
 
 def arranged(source: Input, plan: Plan, info: RunInfo) -> Input:

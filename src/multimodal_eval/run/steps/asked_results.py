@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import isclose
 
 import msgspec
 import numpy as np
@@ -18,9 +19,10 @@ from multimodal_eval.analysis.human_labels import HumanLabels, column_of, human_
 from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.records import Entry, Figure, JudgingInfo, RunInfo
-from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.core.records import JudgingInfo, RunInfo
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.steps.aggregate import EPOCH_SD, Additions
@@ -41,7 +43,7 @@ class AskedAdditions(Additions):
         """The human labels of a metric."""
         return labels_of(self.folder, self.info, metric)
 
-    def entry(self, entry: Entry, metric: Metric, column: Column, averaging: Averaging) -> Entry:
+    def entry(self, entry: Figure, metric: Metric, column: Column, averaging: Averaging) -> Figure:
         """The entry with what epochs, and an early stop of generation or judging, add to a mean."""
         entry = with_decision(entry, metric.name, self.info)
         if self.info.config.generation is None or not averages(metric):
@@ -51,10 +53,10 @@ class AskedAdditions(Additions):
 
     def notes(self) -> list[str]:
         """What the results say about stops and labels."""
-        return [*notes_of(self.info), *stop_notes(self.info), *notes_on_labels(self.info)]
+        return [*draw_notes(self.info), *notes_of(self.info), *stop_notes(self.info), *notes_on_labels(self.info)]
 
 
-def with_epochs(entry: Entry, values: NDArray[np.float64], averaging: Averaging, config: RunConfig) -> Entry:
+def with_epochs(entry: Figure, values: NDArray[np.float64], averaging: Averaging, config: RunConfig) -> Figure:
     """The entry of a metric with pass@k, if its values are 0 or 1, and with the standard deviation between epochs.
 
     `values` has one row per sample and epoch; the epochs of a sample follow each other.
@@ -69,12 +71,19 @@ def with_epochs(entry: Entry, values: NDArray[np.float64], averaging: Averaging,
         for k in ks_of(epochs):
             chances = pass_at_k(table, k)
             kept = np.isfinite(chances)
-            parts[f"pass@{k}"] = _separate(by_sample.of(kept)).figure(mean_estimate, Rows(chances[kept]))
+            parts[f"pass@{k}"] = _separate(by_sample.of(kept)).figure(_chance, Rows(chances[kept]))
+        first_try = parts["pass@1"].value
+        if first_try is not None and entry.value is not None and isclose(first_try, entry.value, rel_tol=1e-12):
+            parts["pass@1"] = entry.bare  # the same figure, from all answers
     deviation = between_epochs(table)
     if deviation is not None:
         method = f"standard deviation of the means of {epochs} epochs"
         parts[EPOCH_SD] = Figure(value=deviation, stderr=None, low=None, high=None, method=method)
     return msgspec.structs.replace(entry, parts={**entry.parts, **parts})
+
+
+def _chance(rows: Rows) -> Estimate:
+    return replace(mean_estimate(rows), bounds=(0.0, 1.0))
 
 
 def _separate(averaging: Averaging) -> Averaging:
@@ -85,7 +94,7 @@ def _separate(averaging: Averaging) -> Averaging:
     return replace(averaging, clusters=None)
 
 
-def with_sequence(entry: Entry, name: str, values: NDArray[np.float64], info: RunInfo) -> Entry:
+def with_sequence(entry: Figure, name: str, values: NDArray[np.float64], info: RunInfo) -> Figure:
     """The entry of the metric that generation was stopped by, with an interval that is valid at any stopping time."""
     config, generation = info.config.generation, info.generation
     if config is None or generation is None or not generation.stopped or generation.population is None:
@@ -104,6 +113,14 @@ def with_sequence(entry: Entry, name: str, values: NDArray[np.float64], info: Ru
     return msgspec.structs.replace(entry, stderr=None, low=interval.low, high=interval.high, method=interval.method)
 
 
+def draw_notes(info: RunInfo) -> list[str]:
+    """What the results say about answers that were drawn again."""
+    draws = 0 if info.generation is None else info.generation.second_draws
+    if not draws:
+        return []
+    return [f"{draws:,} of {sum(info.parts):,} answers are second draws: the first was empty, cut off or refused"]
+
+
 def notes_of(info: RunInfo) -> list[str]:
     """What the results say about the stop."""
     config, generation = info.config.generation, info.generation
@@ -120,7 +137,7 @@ def notes_of(info: RunInfo) -> list[str]:
     return notes
 
 
-def with_decision(entry: Entry, name: str, info: RunInfo) -> Entry:
+def with_decision(entry: Figure, name: str, info: RunInfo) -> Figure:
     """The win rate of a pair whose comparisons stopped early, with an interval that is valid at any stopping time."""
     judge, judging = info.config.judges.get(name), info.judging.get(name)
     if judge is None or judge.until is None or judging is None or len(judging.pairs) != 1:
@@ -149,7 +166,7 @@ def _notes(name: str, judging: JudgingInfo) -> list[str]:
         ]
     stopped = sum(pair.is_stopped for pair in pairs)
     saved = f"{1 - compared / population:.0%} of the comparisons saved"
-    which = f"{stopped} of {len(pairs)} pairs of systems were certain before all samples were compared"
+    which = f"{stopped} of {len(pairs)} pairs of systems were decided before all samples were compared"
     return [
         f"{compared:,} of {population:,} comparisons, {saved}: {which}",
         "the intervals of the pairs account for the stop; those of the results do not",

@@ -17,8 +17,8 @@ from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
 from multimodal_eval.run.engine.base import Phase, refuse_crashed
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
-from multimodal_eval.run.runner import RunContext, Step
 from multimodal_eval.run.start import described_metrics
+from multimodal_eval.run.step import RunContext, Step
 
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.inputs import Input

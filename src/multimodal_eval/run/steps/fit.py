@@ -42,7 +42,7 @@ from multimodal_eval.core.scoring import with_failures_marked
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.sample_table import columns_of_fields, to_batch
 from multimodal_eval.run.engine.base import Phase, placement_of, refuse_crashed
-from multimodal_eval.run.runner import RunContext, Step
+from multimodal_eval.run.step import RunContext, Step
 
 FittedStates = dict[str, Any]  # by metric, of a type defined by the metric
 PARTS_PER_BUCKET = 4

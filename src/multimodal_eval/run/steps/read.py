@@ -1,6 +1,7 @@
 """Read the input of a run into parts: once, before anything is scored, or those parts again that are damaged.
 
-A large input is read in parallel, see `parallel_reading`.
+A large input is read in parallel, see `parallel_reading`. A run that scores an earlier one again takes its samples
+instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.records import Counts, InputFile
 from multimodal_eval.data.readers import limits
+from multimodal_eval.data.readers.field_checks import taking_blank_references
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.problems import Problems
@@ -26,12 +28,17 @@ from multimodal_eval.data.readers.splits import (
     split_size,
 )
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
+from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.run_content import part_name, read_table, to_parquet
-from multimodal_eval.data.runs.run_folder import PartWriter
-from multimodal_eval.run.runner import Step
+from multimodal_eval.data.runs.run_folder import state_name, writing_parts
+from multimodal_eval.data.runs.storage import take_file
+from multimodal_eval.run.plan import takes_blank_references
+from multimodal_eval.run.step import Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__ = ["Take"]
 
 
 class Read(Step):
@@ -48,10 +55,11 @@ class Read(Step):
 
     def make(self, left: Sequence[Any]) -> None:
         """Read the whole input, or some of its parts again."""
-        if self.run.info.parts:
-            self._read_again(left)
-        else:
-            self._read_all()
+        with taking_blank_references(takes_blank_references(self.run.plan.config)):
+            if self.run.info.parts:
+                self._read_again(left)
+            else:
+                self._read_all()
 
     def opened(self) -> Input | None:
         """The input; None if its samples were in memory and are gone."""
@@ -74,7 +82,8 @@ class Read(Step):
         with limits.using(run.plan.config.max_expansion, run.plan.config.max_record_mb):
             read = self._read_in_parallel(source) or self._read_here(source)
         summary = read.summary
-        refuse_empty(summary, _name(source))
+        recipe = source.recipe()
+        refuse_empty(summary, None if recipe is None else recipe.data)
         read.columns.check_columns([*summary.fields, *summary.metadata])
         counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
         files = _as_named(read.files or source.describe(), run.info.input)
@@ -85,12 +94,12 @@ class Read(Step):
         run, problems = self.run, Problems()
         read = ReadInput(Summary(), [], ColumnsSeen(run.plan.config), [])
         sizes, columns = read.parts, read.columns
-        with PartWriter(run.folder) as writer:
+        with writing_parts(run.folder) as write:
             for part in source.parts(problems, read.summary, run.plan.part_size, run.plan.config.limit):
                 if columns.fields:
                     columns.see(part.samples(columns.fields))
                 if not problems.total:  # a refused input is not stored
-                    writer.write(len(sizes), part.table(sum(sizes)))
+                    write(len(sizes), part.table(sum(sizes)))
                 sizes.append(len(part))
                 run.progress("reading", sum(sizes), None)
         problems.raise_if_any()
@@ -107,7 +116,9 @@ class Read(Step):
     def _is_worthwhile(self, source: FileInput) -> bool:
         """Whether the input is large, and can be read from several places."""
         workers, files = self.run.engine.workers, source.files
-        if self.run.plan.config.limit is not None or workers == 1 or source.is_vqa or not has_splits(files):
+        config = self.run.plan.config
+        is_chosen = config.limit is not None or config.ids is not None or config.only_answered
+        if is_chosen or workers == 1 or source.is_vqa or not has_splits(files):
             return False
         # Other files are read twice: first to count their records.
         counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in files)
@@ -175,11 +186,6 @@ def _as_named(files: list[InputFile], named: list[InputFile]) -> list[InputFile]
     return [replace(file, path=name.path) for file, name in zip(files, named, strict=True)]
 
 
-def _name(source: Input) -> str | None:
-    recipe = source.recipe()
-    return None if recipe is None else recipe.data
-
-
 def bytes_of(files: Iterable[DataFile]) -> int:
     """The size of some files."""
     return sum(file.path.stat().st_size for file in files)
@@ -193,3 +199,35 @@ class ReadInput:
     parts: list[int]  # their sizes
     columns: ColumnsSeen
     files: list[InputFile]
+
+
+class Take(Step):
+    """Links or copies files of the run that is scored again, and equal states."""
+
+    def left(self) -> Sequence[str]:
+        """The files that are missing here."""
+        return [name for name in self._files if not self.run.has(name)]
+
+    @property
+    def _files(self) -> list[str]:
+        run, earlier = self.run, self.run.earlier
+        assert earlier is not None
+        files = [name for name in earlier.checksums.data_files() if name.startswith(run.taken)]
+        return files + [state_name(metric) for metric in run.reusable if earlier.has_state(metric)]
+
+    def make(self, left: Sequence[str]) -> None:
+        """Take them."""
+        run, earlier = self.run, self.run.earlier
+        assert earlier is not None
+        run.remove_damaged(EXCHANGES)  # the checksums of the exchanges
+        for name in left:
+            known = run.folder.checksums.known(name)
+            if known is not None and known != earlier.checksums.known(name):
+                raise RunFolderError(
+                    f"{run.folder.label}/{name} is damaged, and that of {earlier.label} has changed since. Restore it, "
+                    f"or rescore {earlier.label} again"
+                )
+            run.folder.checksums.copied(name, earlier.checksums)
+            run.folder.storage.remove(name)
+            take_file(earlier.storage, run.folder.storage, name)
+            run.damaged.discard(name)

@@ -29,6 +29,7 @@ from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import limits, parts
 from multimodal_eval.data.readers.blocks import DamagedStreamError
+from multimodal_eval.data.readers.field_checks import taking_blank_references
 from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.ids import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.readers.problems import Problems
@@ -52,6 +53,7 @@ from multimodal_eval.data.runs.sample_table import (
     to_samples,
     to_table,
 )
+from multimodal_eval.run.plan import takes_blank_references
 
 ROWS_PER_BUCKET = 1 << 20
 BYTES_PER_BUCKET = 1 << 26
@@ -383,7 +385,10 @@ def perform(folder: RunFolder, config: RunConfig, item: ReadItem) -> Any:
     """Do one task and return its result. None if it, or another one before it, has a doubt."""
     if is_stopped(folder):
         return None
-    with limits.using(config.max_expansion, config.max_record_mb):
+    with (
+        limits.using(config.max_expansion, config.max_record_mb),
+        taking_blank_references(takes_blank_references(config)),
+    ):
         return _performed(folder, config, item)
 
 

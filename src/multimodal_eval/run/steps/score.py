@@ -35,8 +35,8 @@ from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.injection import judged_columns
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
-from multimodal_eval.run.runner import RunContext, Step
 from multimodal_eval.run.signatures import signatures, stored_signature
+from multimodal_eval.run.step import RunContext, Step
 
 BATCH = 1024
 SAMPLES_AHEAD = 512  # beside those of the parts that are being scored
@@ -197,7 +197,7 @@ class Score(Step):
                 raise RunFolderError(
                     f"{gethostname()} would score with {here.text}, but this run was started with "
                     f"{stored[metric.name].text}. All machines need the same package, plug-ins and models, and a GPU "
-                    "if the first one had a GPU (gpus_per_worker, --gpus-per-worker)"
+                    "if the first one had a GPU (--engine ray,gpus_per_worker=SHARE)"
                 )
 
     @cached_property

@@ -201,7 +201,7 @@ def test_other_scales_are_refused(folder: Path, file: Path, scale: str):
 
 
 def test_options_that_do_not_fit(folder: Path, file: Path):
-    with pytest.raises(ConfigError, match="does not fit --metric exact_match: the human label 2 is not on the scale"):
+    with pytest.raises(ConfigError, match="does not fit --metrics exact_match: the human label 2 is not on the scale"):
         server(folder, file, metric="exact_match", scale="1-5")
     with pytest.raises(UnknownNameError, match="bleu"):
         server(folder, file, metric="bleu")

@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multimodal_eval import Sample, evaluate
+from multimodal_eval import Sample, calibrate, compare_by_judge, evaluate, plan_labels
 from multimodal_eval.data.labels.human import read_labels
-from multimodal_eval.run.calibrate import calibrate
-from multimodal_eval.run.judged_pairs import compare_by_judge
-from multimodal_eval.run.label_plan import plan_labels
 from multimodal_eval.stats.agreement import cohen_kappa, krippendorff_alpha
 from tests.cli.command_line import mmeval
 from tests.judges.server import scripted_judge

@@ -90,7 +90,7 @@ class Scale:
             try:
                 label_value(value, bounds)
             except LabelError as fault:
-                raise ConfigError(f"--scale does not fit --metric {metric}: {fault}") from None
+                raise ConfigError(f"--scale does not fit --metrics {metric}: {fault}") from None
 
 
 PAIRWISE = Scale(
@@ -270,13 +270,13 @@ def _metric(runs: Sequence[ViewedRun], options: LabelOptions, judge: JudgeConfig
     for run in runs:
         names = calibrated_metrics(run.run, Labels(""), None if options.metric is None else [options.metric])
         if len(names) > 1:
-            raise ConfigError(f"{run.name} has several judges. Name the metric: --metric {'|'.join(names)}")
+            raise ConfigError(f"{run.name} has several judges. Name the metric: --metrics {'|'.join(names)}")
         candidates |= dict.fromkeys(names)
     shared = [name for name in candidates if all(name in run.run.metrics for run in runs)]
     if not shared:
         raise ConfigError(
-            f"{_listed({run.name: '' for run in runs})} have no shared metric to label. Name one with --metric, give a "
-            f"--scale, or choose the runs: --label-run {runs[0].name}"
+            f"{_listed({run.name: '' for run in runs})} have no shared metric to label. Name one with --metrics, give "
+            f"a --scale, or choose the runs: --label-run {runs[0].name}"
         )
     return shared[0]
 

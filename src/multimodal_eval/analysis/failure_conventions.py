@@ -1,0 +1,180 @@
+"""The two conventions for answers that failed: left out, or counted as the worst value of the metric.
+
+A failure never gets a score of its own: the sample keeps its status. By default it is left out of the score, and the
+score with the failures counted is beside it; with `count_failures` it is the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.analysis.columns import Codes, Column
+from multimodal_eval.analysis.failures import (
+    FAILURES,
+    GOLD,
+    NOT_SCORABLE,
+    FailureRule,
+    Mask,
+    Stored,
+    counted,
+    rule_of,
+    unscorable,
+    unscored_rows,
+)
+from multimodal_eval.core.aggregates import kind_of
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import ConfigError, UnavailableError
+from multimodal_eval.core.figure import Bounds, Figure
+from multimodal_eval.core.judge_config import DECIDED
+from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.score import Estimate, Rows
+
+__all__ = ["Conventions", "as_aggregated", "check_countable", "conventions_of", "failure_settings"]
+
+_COMPOSITE = "the composite"
+_COMPOSITE_BOUNDS: Bounds = (0.0, 1.0)
+
+
+def failure_settings(config: RunConfig, metric: Metric | None, name: str = "") -> dict[str, str]:
+    """What the convention adds to a signature: `failures:worst`, or `failures:blank` for a corpus score."""
+    if config.count_failures is None:
+        return {}
+    return {"failures": _rule(metric, name or (metric.name if metric else _COMPOSITE)).label}
+
+
+def check_countable(config: RunConfig, metrics: Sequence[Metric]) -> None:
+    """Refuse metrics that have no worst value, before anything is scored, and answers that are asked until a result."""
+    for metric in metrics:
+        _rule(metric, metric.name)
+    if config.generation is not None and config.generation.until is not None:
+        raise ConfigError(
+            "`count_failures` cannot be used with --until, which decides by the answers that have a score"
+        )
+
+
+def _rule(metric: Metric | None, name: str) -> FailureRule:
+    """What a failed answer counts as."""
+    with _refused_by_name(name):
+        return rule_of(metric, name)
+
+
+@contextmanager
+def _refused_by_name(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        reason = str(error).partition(". Choose ")[0]
+        raise ConfigError(
+            f"{reason}. With `count_failures: wrong`, choose other metrics than {name}, or leave failed answers out "
+            "(the default)"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """A column as it is aggregated, and what the other convention makes of it."""
+
+    stored: Column  # as it was scored
+    column: Column  # as it is aggregated
+    other: Column | None = None  # by the other convention, if an answer failed
+    counts: bool = False  # whether failed answers count in `column`
+    failed: Mask | None = None  # rows whose answer failed; None if every row is scored
+    unknown: Mask | None = None  # rows without a score that an answer could have one for
+    bounds: Bounds = (None, None)  # of a mean; a corpus score has no lowest and highest value that is known
+
+    def at(self, rows: Codes) -> Conventions:
+        """The same for the selected rows."""
+        if self.failed is None or self.unknown is None:
+            stored = self.stored.at(rows)
+            return replace(self, stored=stored, column=stored)
+        return replace(
+            self,
+            stored=self.stored.at(rows),
+            column=self.column.at(rows),
+            other=None if self.other is None else self.other.at(rows),
+            failed=self.failed[rows],
+            unknown=self.unknown[rows],
+        )
+
+    def beside(self, figure: Figure, aggregate: Callable[[Rows], Estimate], averaging: Averaging) -> Figure:
+        """The figure with the score by the other convention, and the lowest and highest score that is possible."""
+        if self.failed is None or self.unknown is None or figure.value is None or not self.unknown.any():
+            return figure
+        other = None
+        if self.other is not None and self.failed.any():
+            other = averaging.of(self.other.scored).figure(aggregate, self.other.rows)
+        lowest, highest = self._possible(aggregate, averaging)
+        return msgspec.structs.replace(
+            figure,
+            failed=int(self.failed.sum()),
+            with_failures=None if self.counts else other,
+            without_failures=other if self.counts else None,
+            lowest=lowest,
+            highest=highest,
+        )
+
+    def _possible(self, aggregate: Callable[[Rows], Estimate], averaging: Averaging) -> Bounds:
+        low, high = self.bounds
+        assert self.unknown is not None
+        if low is None or high is None:
+            return None, None
+        rows = self.stored.scored | self.unknown
+        if averaging.of(rows).empty_strata():
+            return None, None
+        ends = [
+            averaging.of(rows).estimate(aggregate, Rows(np.where(self.unknown, end, self.stored.values)[rows])).value
+            for end in (low, high)
+        ]
+        return ends[0], ends[1]
+
+
+def conventions_of(run: Stored, metric: Metric | None, column: Column, metrics: Sequence[Metric] = ()) -> Conventions:
+    """A column by both conventions. None is a composite that is a mean; `metrics` are those that it depends on."""
+    counts = run.info.config.count_failures is not None
+    if column.scored.all() or (not column.scored.any() and column.has_parts.any()):
+        return Conventions(column, column, counts=counts)
+    failed, unknown = _unscored(run, metrics or ([] if metric is None else [metric]), column)
+    is_mean = metric is None or kind_of(metric) == "mean"
+    bounds = (_COMPOSITE_BOUNDS if metric is None else metric.bounds) if is_mean else (None, None)
+    if counts:
+        with _refused_by_name(column.name):
+            as_worst = counted(run, metric, column, np.flatnonzero(failed), rule_of(metric, column.name))
+        return Conventions(column, as_worst, column if column.scored.any() else None, counts, failed, unknown, bounds)
+    other = None
+    with suppress(ConfigError, UnavailableError):  # then there is no score by the other convention
+        other = counted(run, metric, column, np.flatnonzero(failed), rule_of(metric, column.name))
+    return Conventions(column, column, other, counts, failed, unknown, bounds)
+
+
+def as_aggregated(run: Stored, metric: Metric | None, column: Column, metrics: Sequence[Metric]) -> Column:
+    """The column with failed answers counted, if the run counts them."""
+    return conventions_of(run, metric, column, metrics).column
+
+
+def _unscored(run: Stored, metrics: Sequence[Metric], column: Column) -> tuple[Mask, Mask]:
+    """The rows whose answer failed, and all rows without a score that an answer could have one for.
+
+    An answer that a metric cannot score is a failure, unless the sample's own reference has no score either. An error
+    of the metric is none, nor is a judge without a verdict.
+    """
+    failed, unknown = (np.zeros(len(column.values), np.bool_) for _ in range(2))
+    reasons = unscored_rows(run, metrics, column.values)
+    rows = np.array(sorted(reasons), np.int64)
+    texts = dict(zip(rows.tolist(), column.reason.take(rows).to_pylist(), strict=True))
+    statuses = dict(zip(rows.tolist(), column.status.take(rows).to_pylist(), strict=True))
+    for row, reason in reasons.items():
+        unknown[row] = reason != GOLD and texts[row] != DECIDED
+        failed[row] = reason in FAILURES and (reason != NOT_SCORABLE or statuses[row] != "error")
+    tried = np.array([row for row in rows.tolist() if failed[row] and reasons[row] == NOT_SCORABLE], np.int64)
+    light = [metric for metric in metrics if metric.placement != "model"]
+    if len(tried) and light:
+        with suppress(UnavailableError):
+            hopeless = tried[unscorable(run, light, tried)]
+            failed[hopeless] = unknown[hopeless] = False
+    return failed, unknown

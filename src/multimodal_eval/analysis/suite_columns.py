@@ -1,0 +1,400 @@
+"""The runs of a suite as cells of a table: which model and task a run is of, and which runs of a task are comparable.
+
+A column is one task by one metric. Runs are compared if they have the same samples, the same signature of the metric
+and at most 1 % of the samples unscored. Others are shown with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.analysis.columns import Codes, fields_of, read_scores
+from multimodal_eval.analysis.pairing import (
+    MAX_LEFT_OUT,
+    AlignedScores,
+    aligned_scores,
+    aligned_strata,
+    part_count,
+    require_same_data,
+    rows_by_id,
+    shared_clusters,
+)
+from multimodal_eval.core.arrow import integers
+from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnavailableError
+from multimodal_eval.core.figure import Bounds, Figure
+from multimodal_eval.core.headline import headline_of
+from multimodal_eval.core.metric import metric_and_part
+from multimodal_eval.core.records import COMPOSITE, RunInfo
+from multimodal_eval.core.score import Estimate
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.suite_folder import FoundRun, FoundSuite
+
+__all__ = ["Column", "Entry", "Member", "Spread", "aligned", "entries_of", "in_columns"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run of the suite: its model and task, or why it cannot be read."""
+
+    model: str
+    task: str
+    label: str  # of the run folder
+    place: tuple[str, ...]
+    run: Run | None
+    fault: str | None = None
+
+
+def entries_of(located: FoundSuite) -> list[Entry]:
+    """All runs. Two runs of one model and task get names of their own, from the folders that differ."""
+    return _distinct(list(map(_entry, located.runs)))
+
+
+def _entry(located: FoundRun) -> Entry:
+    label = located.folder.label
+    try:
+        info = located.folder.read_info()
+    except MultimodalEvalError as error:
+        model, task = _place(located)
+        return Entry(located.model or model, located.task or task or "?", label, located.place, None, str(error))
+    model, task = _identity(info, located)
+    if info.state != "done":
+        return Entry(model, task, label, located.place, None, f"not finished: {info.state}")
+    try:
+        return Entry(model, task, label, located.place, Run(located.folder))
+    except MultimodalEvalError as error:
+        return Entry(model, task, label, located.place, None, str(error))
+
+
+def _place(located: FoundRun) -> tuple[str, str | None]:
+    """MODEL/TASK, as folders usually are, or the folder's name."""
+    place = located.place
+    return (place[-2], place[-1]) if len(place) > 1 else (place[-1], None)
+
+
+def _identity(info: RunInfo, located: FoundRun) -> tuple[str, str]:
+    """The model and the task: as the suite names them, else as the run does, else by the folders or the data."""
+    model, task = _place(located)
+    if info.imported is not None:
+        model, task = info.imported.model or model, info.imported.task or task
+    elif info.config.generation is not None:
+        model = info.config.generation.model
+    if info.config.origin is not None:
+        task = info.config.origin.name
+    if task is None and info.source is not None:
+        task = Path(info.source.data.rstrip("/")).name.partition(".")[0]
+    return located.model or model, located.task or task or info.task or "samples"
+
+
+def _distinct(entries: Sequence[Entry]) -> list[Entry]:
+    counts = Counter((entry.model, entry.task) for entry in entries)
+    repeated = {model for (model, _), count in counts.items() if count > 1}
+    named = list(entries)
+    for model in repeated:
+        places = [number for number, entry in enumerate(entries) if entry.model == model]
+        paths = [entries[number].label.replace("\\", "/").strip("/").split("/") for number in places]
+        same = 0
+        while all(len(path) > same + 1 for path in paths) and len({path[same] for path in paths}) == 1:
+            same += 1
+        marks = [path[same] for path in paths]
+        keys = [(mark, entries[number].task) for mark, number in zip(marks, places, strict=True)]
+        if len(set(keys)) < len(keys):
+            marks = ["/".join(path[same:]) for path in paths]
+        for number, mark in zip(places, marks, strict=True):
+            named[number] = replace(entries[number], model=f"{model} ({mark})")
+    return named
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the scores of joined runs differ."""
+
+    runs: int
+    sd: float | None  # the standard deviation; None of a single run
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Member:
+    """A run in a column: its figure, and its scores if it is compared."""
+
+    entry: Entry
+    figure: Figure | None = None
+    remark: str | None = None  # why it has no figure, or is not compared
+    scores: AlignedScores | None = None
+    order: Codes | None = None
+    estimate: Estimate | None = None
+    spread: Spread | None = None  # of the runs that are joined
+
+
+@dataclass(frozen=True)
+class Column:
+    """A task by one metric, and its runs by model."""
+
+    task: str
+    metric: str
+    name: str  # the task, with the metric if the task has several columns
+    members: Mapping[str, Member]
+    signature: str = ""
+    direction: str = "higher"
+    bounds: Bounds = (None, None)
+    samples: int = 0  # that all compared runs have scored
+    averaging: Averaging = field(default_factory=Averaging)
+    joined_values: Mapping[str, float] = field(default_factory=dict)  # of the models that are joined
+
+    @property
+    def compared(self) -> list[str]:
+        """The models whose runs are compared."""
+        return [model for model, member in self.members.items() if member.estimate is not None]
+
+    @property
+    def is_higher_better(self) -> bool:
+        """The direction of the metric."""
+        return self.direction != "lower"
+
+
+def in_columns(entries: Sequence[Entry], headlines: Mapping[str, str]) -> list[Column]:
+    """The columns of the table, in the order of the runs; `headlines` are the metrics that were chosen for tasks.
+
+    A task whose runs lead with different metrics has one column for each.
+    """
+    tasks: dict[str, list[Entry]] = {}
+    for entry in entries:
+        tasks.setdefault(entry.task, []).append(entry)
+    return [column for task, members in tasks.items() for column in _columns(task, members, headlines.get(task))]
+
+
+def _columns(task: str, entries: Sequence[Entry], chosen: str | None) -> Iterator[Column]:
+    if chosen is not None:
+        chosen = COMPOSITE if chosen == "composite" else chosen
+        yield Column(task, chosen, task, {entry.model: _member(entry, chosen) for entry in entries})
+        return
+    leading = {entry.model: _headline(entry.run) for entry in entries if entry.run is not None}
+    groups: dict[str, list[Entry]] = {}
+    for metric, _ in Counter(name for name in leading.values() if name is not None).most_common():
+        taken = {entry.model for members in groups.values() for entry in members}
+        groups[metric] = [
+            entry for entry in entries if entry.run is not None and entry.model not in taken and _has(entry.run, metric)
+        ]
+    groups = {metric: members for metric, members in groups.items() if members} or {"": []}
+    rest = [entry for entry in entries if not any(entry in members for members in groups.values())]
+    first = next(iter(groups))
+    for metric, members in groups.items():
+        shown = [*members, *rest] if metric == first else members
+        name = task if len(groups) == 1 else f"{task} ({metric})"
+        yield Column(task, metric, name, {entry.model: _member(entry, metric) for entry in shown})
+
+
+def _headline(run: Run) -> str | None:
+    """The headline; of a metric that has only parts, the first part."""
+    name = headline_of(run.info, run.outcome)
+    if name is None or run.entries[name].value is not None or not run.entries[name].parts:
+        return name
+    return f"{name}.{next(iter(run.entries[name].parts))}"
+
+
+def _has(run: Run, metric: str) -> bool:
+    return _figure(run, metric) is not None
+
+
+def _figure(run: Run, metric: str) -> Figure | None:
+    name, part = metric_and_part(metric, run.entries)
+    if name not in run.entries:
+        return None
+    whole = run.figures[name]
+    if not part:
+        return whole
+    figure = whole.parts.get(part)
+    if figure is None:
+        return None
+    return msgspec.structs.replace(
+        figure,
+        n_scored=whole.n_scored if figure.n_scored is None else figure.n_scored,
+        n_total=whole.n_total if figure.n_total is None else figure.n_total,
+        direction=whole.direction,
+        bounds=figure.bounds or whole.bounds,
+    )
+
+
+def _member(entry: Entry, metric: str) -> Member:
+    if entry.run is None:
+        return Member(entry, remark=entry.fault)
+    figure = _figure(entry.run, metric)
+    if figure is None:
+        return Member(entry, remark=f"has no {metric or 'metric'}")
+    if figure.value is None:
+        return Member(entry, figure, f"no value: {figure.method}")
+    return Member(entry, figure)
+
+
+# Which runs of a column are comparable, and their scores in a common order.
+
+
+def aligned(columns: Sequence[Column], *, allow_partial: bool = False) -> list[Column]:
+    """The columns with the scores of the runs that are compared."""
+    return [_aligned(column, allow_partial=allow_partial) for column in columns]
+
+
+def _aligned(column: Column, *, allow_partial: bool) -> Column:
+    metric = metric_and_part(column.metric, _names(column))[0]
+    members = dict(column.members)
+    signatures = {
+        model: member.entry.run.info.signatures[metric].text
+        for model, member in members.items()
+        if member.entry.run is not None and _has_value(member) and metric in member.entry.run.info.signatures
+    }
+    if not signatures:
+        return column
+    signature = Counter(signatures.values()).most_common(1)[0][0]
+    with_it = [model for model, text in signatures.items() if text == signature]
+    for model, member in members.items():
+        if _has_value(member) and model not in with_it:
+            members[model] = replace(member, remark="another signature of the metric")
+    if not allow_partial:
+        for model in with_it:
+            if missing := _missing(members[model], metric):
+                members[model] = replace(members[model], remark=missing)
+    candidates = [model for model in with_it if members[model].remark is None]
+    if candidates:
+        members |= _paired({model: members[model] for model in candidates}, column.metric)
+    first = _run(members[with_it[0]])
+    described = replace(
+        column,
+        signature=signature,
+        direction=first.entries[metric].better,
+        bounds=_bounds([members[model] for model in with_it], metric),
+    )
+    return _estimated(described, members)
+
+
+def _names(column: Column) -> list[str]:
+    runs = [member.entry.run for member in column.members.values() if member.entry.run is not None]
+    return [name for run in runs for name in run.entries]
+
+
+def _run(member: Member) -> Run:
+    assert member.entry.run is not None
+    return member.entry.run
+
+
+def _has_value(member: Member) -> bool:
+    return member.figure is not None and member.figure.value is not None
+
+
+def _bounds(members: Sequence[Member], metric: str) -> Bounds:
+    """The range of the metric: that of the first run that knows it."""
+    known = [_run(member).info.bounds_of(metric) for member in members]
+    return next((bounds for bounds in known if None not in bounds), known[0])
+
+
+def _missing(member: Member, metric: str) -> str | None:
+    """How many samples are unscored, if they are more than 1 %. Those that a log has no score for do not count."""
+    figure, info = member.figure, _run(member).info
+    assert figure is not None
+    if figure.n_total is None or figure.n_scored is None:
+        return None
+    missing = figure.n_total - figure.n_scored
+    if info.unrecorded(metric) is not None:
+        missing -= (figure.unscored or {}).get("missing_input", 0)
+    if missing <= MAX_LEFT_OUT * figure.n_total:
+        return None
+    return f"{missing:,} of {figure.n_total:,} samples are unscored"
+
+
+def _paired(members: Mapping[str, Member], metric: str) -> dict[str, Member]:
+    """The runs with the samples of most of them, in the order of the first of these, and the others with the reason."""
+    keys = {model: _read(_run(member), metric) for model, member in members.items()}
+    usual = Counter(len(table) for table in keys.values()).most_common(1)[0][0]
+    first = next(model for model, table in keys.items() if len(table) == usual)
+    ordered: dict[str, Codes] = {}
+    refused: dict[str, str] = {}
+    for model, table in keys.items():
+        try:
+            ordered[model] = rows_by_id([keys[first].column("id"), table.column("id")], [first, model])[1]
+        except InputError as error:
+            many = f"{error.total:,} ids are" if error.total > 1 else "1 id is"
+            refused[model] = f"other samples than {first}: {many} not in both"
+    in_order = np.arange(usual, dtype=np.int64)
+    same = {model: in_order if np.array_equal(rows, in_order) else rows for model, rows in ordered.items()}
+    groups = keys[first].column("group")
+    for model, rows in same.items():
+        theirs = keys[model].column("group")
+        if not (theirs if rows is in_order else theirs.take(integers(rows))).equals(groups):
+            refused[model] = f"puts the same samples into other groups than {first}"
+    refused |= _other_data(members, first, {model: rows for model, rows in same.items() if model not in refused})
+    paired = {model: replace(member, remark=refused.get(model)) for model, member in members.items()}
+    for model, member in paired.items():
+        if member.remark is None:
+            try:
+                scores = _scores(_run(member), same[model], metric, keys[model])
+            except UnavailableError as error:
+                paired[model] = replace(member, remark=str(error))
+            else:
+                paired[model] = replace(member, scores=scores, order=same[model])
+    return paired
+
+
+def _other_data(members: Mapping[str, Member], first: str, ordered: Mapping[str, Codes]) -> dict[str, str]:
+    """The runs whose samples have other questions or references than those of the first, with the reason."""
+    others = [model for model in ordered if model != first]
+    try:
+        _require_same(members, [first, *others], ordered)
+    except ConfigError:
+        refused = {}
+        for model in others:
+            try:
+                _require_same(members, [first, model], ordered)
+            except ConfigError as error:
+                refused[model] = str(error)
+        return refused
+    return {}
+
+
+def _require_same(members: Mapping[str, Member], models: Sequence[str], ordered: Mapping[str, Codes]) -> None:
+    require_same_data([_run(members[model]) for model in models], models, [ordered[model] for model in models])
+
+
+def _stored(run: Run, metric: str) -> tuple[str, list[str]]:
+    """The metric without its part, and its columns."""
+    name = metric_and_part(metric, run.entries)[0]
+    return name, [name, *(f"{name}.{part}" for part in run.entries[name].parts)]
+
+
+def _read(run: Run, metric: str) -> pa.Table:
+    """Ids, groups and the columns of the metric."""
+    return read_scores(run.folder, part_count(run), [*fields_of(*_stored(run, metric)), "group"])
+
+
+def _scores(run: Run, order: Codes, metric: str, table: pa.Table) -> AlignedScores:
+    return aligned_scores(run, _stored(run, metric)[1], order, metric, table)
+
+
+def _estimated(column: Column, members: dict[str, Member]) -> Column:
+    """The estimates over the samples that all compared runs have scored."""
+    compared = {model: member for model, member in members.items() if member.scores is not None}
+    if not compared:
+        return replace(column, members=members)
+    arrays = [member.scores.values for member in compared.values() if member.scores is not None]
+    scored = np.logical_and.reduce([~np.isnan(values) for values in arrays])
+    first = next(iter(compared.values()))
+    assert first.order is not None
+    run, name = _run(first), first.entry.model
+    averaging = Averaging(shared_clusters([run], [name], [first.order]), aligned_strata(run, first.order))
+    if not scored.any():
+        reason = "no sample is scored in all runs"
+        left = {model: replace(member, remark=reason) for model, member in compared.items()}
+        return replace(column, members={**members, **left})
+    estimated = {
+        model: replace(member, estimate=member.scores.estimate(scored, member.order, averaging))
+        for model, member in compared.items()
+        if member.scores is not None and member.order is not None
+    }
+    return replace(column, members={**members, **estimated}, samples=int(scored.sum()), averaging=averaging.of(scored))

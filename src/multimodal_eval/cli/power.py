@@ -1,0 +1,74 @@
+"""`mmeval power`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multimodal_eval.cli.layers import LayeredCommand
+from multimodal_eval.cli.options import PositiveNumber, RunLocation, result_format_option
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.power import Spread
+
+
+class Rates(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
+    """Two rates: 0.70,0.74."""
+
+    name = "A,B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Two numbers from 0 to 1."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            first, second = (float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not two numbers with a comma: 0.70,0.74", param, ctx)
+        return first, second
+
+
+@click.command(cls=LayeredCommand)
+@click.argument("pilot", nargs=-1, type=RunLocation(), metavar="[RUN_A RUN_B]")
+@click.option("--metrics", "metric", help="The metric of the pilot runs. The default is their headline.")
+@click.option("--effect", type=PositiveNumber(), help="Show how many samples this difference needs.")
+@click.option("--samples", type=click.IntRange(2), help="Show which difference this many samples detect.")
+@click.option("--rates", type=Rates(), help="State both systems' shares of right answers, independent of each other.")
+@click.option("--lost", type=click.FloatRange(0, 0.5), help="State the share of samples that only A gets right.")
+@click.option("--sd", type=PositiveNumber(), help="State the standard deviation of the paired differences.")
+@click.option("--group-size", type=click.IntRange(1), default=1, show_default=True, help="State the samples per group.")
+@click.option(
+    "--group-correlation", type=click.FloatRange(0, 1), default=0.0, help="State their correlation within groups."
+)
+@click.option("--power", "wanted", type=click.FloatRange(0.01, 0.999), default=0.8, show_default=True,
+              help="Detect the difference with this probability.")  # fmt: skip
+@result_format_option
+def power(
+    pilot: tuple[Any, ...], effect: float | None, samples: int | None, wanted: float, format_: str, **params: Any
+) -> None:
+    """Show how many samples a paired comparison needs, or which difference it can show."""
+    from multimodal_eval.analysis.power import power_table
+    from multimodal_eval.cli.printing import print_blocks
+    from multimodal_eval.display.of_power import power_blocks
+
+    if effect is None and samples is None:
+        raise click.UsageError("name --effect, --samples, or both")
+    table = power_table(_spread(pilot, params), samples=samples, effect=effect, power=wanted)
+    print_blocks(power_blocks(table), format_, table.to_dict)
+
+
+def _spread(pilot: tuple[Any, ...], params: dict[str, Any]) -> Spread:
+    from dataclasses import replace
+
+    from multimodal_eval.analysis.power import Spread, pilot_spread, spread_of_rates
+
+    stated = [name for name in ("rates", "lost", "sd") if params[name] is not None]
+    if len(stated) + bool(pilot) != 1:
+        raise click.UsageError("name two pilot runs, or one of --rates, --lost and --sd")
+    if pilot:
+        return pilot_spread(pilot, params["metric"])
+    effect = 1 + (params["group_size"] - 1) * params["group_correlation"]
+    if params["rates"] is not None:
+        return replace(spread_of_rates(*params["rates"]), design_effect=effect)
+    return Spread(params["lost"], params["sd"], effect)

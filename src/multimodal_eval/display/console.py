@@ -1,0 +1,121 @@
+"""Text and tables on the terminal. Texts come from files: no markup or control character in them has an effect.
+
+Tables fit the terminal, and no name is cut, whatever its width.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from multimodal_eval.core.visible import unprotected, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Column, Table
+    from rich.text import Text
+
+
+def console(**settings: Any) -> Console:
+    """Standard output; if it is not a terminal, as wide as COLUMNS says, or else 120 columns.
+
+    Strings are printed as they are, without markup. A table whose numbers do not fit is printed in several blocks.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    class Terminal(Console):
+        def print(self, *objects: Any, **settings: Any) -> None:
+            for thing in objects:
+                for shown in _blocks(self, thing) if isinstance(thing, Table) else [thing]:
+                    super().print(shown, **settings)
+            if not objects:
+                super().print(**settings)
+
+        def on_broken_pipe(self) -> None:  # Rich would end the process with code 1
+            raise BrokenPipeError
+
+        def render_str(self, text: str, **settings: Any) -> Text:
+            return super().render_str(visible(text), **settings)
+
+    # Rich's own escape sequences must pass; its texts are escaped above.
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else 120
+    shown = {"file": unprotected(sys.stdout), "width": width, **settings}
+    return Terminal(**shown, markup=False, highlight=False, emoji=False)
+
+
+def styled(*pieces: str | tuple[str, str]) -> Text:
+    """A text from pieces, each with or without a style: ("refused", "red"), ": no gold labels"."""
+    from rich.text import Text
+
+    return Text.assemble(*(visible(piece) if isinstance(piece, str) else _visible_piece(*piece) for piece in pieces))
+
+
+def _visible_piece(text: str, style: str) -> tuple[str, str]:
+    return visible(text), style
+
+
+def warning(line: str) -> Text:
+    """A warning: a yellow exclamation mark and the line."""
+    return styled(("!", "yellow"), f" {as_text(line)}")
+
+
+def as_text(text: str) -> str:
+    """A text on one line: line breaks and other characters that are not printable are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def fits(out: Console, table: Table) -> bool:
+    """Whether the terminal is wide enough for the table without wrapped cells."""
+    return _widths(out, table).maximum <= out.width
+
+
+def fitting(out: Console, build: Callable[[Collection[str]], Table], optional: Sequence[str]) -> Table:
+    """The table with the most columns that the terminal is wide enough for; `build` gets the columns to omit.
+
+    Columns are omitted in the order of `optional`.
+    """
+    tables = [build(optional[:count]) for count in range(len(optional) + 1)]
+    return next((table for table in tables if fits(out, table)), tables[-1])
+
+
+def _widths(out: Console, table: Table) -> Measurement:
+    """The width with every word on a separate line, and without wrapped lines."""
+    from rich.measure import Measurement
+
+    return Measurement.get(out, out.options.update(max_width=10_000), table)
+
+
+def _blocks(out: Console, table: Table) -> Iterator[Table]:
+    """The table, or if it is too wide, blocks of its number columns, each with all of its text columns."""
+    for column in table.columns:
+        if column.no_wrap:
+            column.min_width = max(out.measure(cell).maximum for cell in (column.header, *column.cells))
+        elif column.overflow == "ellipsis":
+            column.overflow = "fold"
+    if _widths(out, table).minimum > out.width:
+        table.padding = (0, 1, 0, 0)
+    left = [column for column in table.columns if not column.no_wrap]
+    numbers = [column for column in table.columns if column.no_wrap]
+    if not numbers or _widths(out, table).minimum <= out.width:
+        yield table
+        return
+    while numbers:
+        count = len(numbers)
+        while count > 1 and _widths(out, _part(table, [*left, *numbers[:count]])).minimum > out.width:
+            count -= 1
+        yield _part(table, [*left, *numbers[:count]])
+        numbers, table.title = numbers[count:], None
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    """Some columns of a table."""
+    part = copy(table)
+    part.columns = [copy(column) for column in columns]
+    for index, column in enumerate(part.columns):
+        column._index = index
+    return part

@@ -1,0 +1,167 @@
+"""Labels of a system against gold labels and annotators, as CLARITY scores them, and submissions to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from multimodal_eval.core.display import DASH, number
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text
+from multimodal_eval.display.of_agreement import coefficient_row, consensus_line
+from multimodal_eval.display.wording import counted
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.classification import Ceiling, Classification, WayScores
+    from multimodal_eval.contests.clarity.dataset import Checked
+    from multimodal_eval.stats.agreement_report import AgreementReport
+    from multimodal_eval.stats.resampling import Agreement
+
+__all__ = ["checked_blocks", "classification_blocks"]
+
+_DIFFERENCES = 8
+_NAMES = {
+    "strict": "strict",
+    "any_match": "any-match",
+    "any_match_all": "any-match, charging all",
+    "majority": "majority vote",
+    "dawid_skene": "Dawid-Skene labels",
+}
+
+
+def classification_blocks(report: Classification) -> Iterator[Block]:
+    """Macro F1 and accuracy by every way of scoring, classes, confusions, annotators, and what to know."""
+    official = report.scores[report.official]
+    yield Figures(list(_scores(report, "macro_f1")), ("macro F1",), title=f"{report.task}, {counted(report.n, 'row')}")
+    yield Text(report.official_because, "★")
+    yield from map(Finding, _notes(report, official))
+    yield Folded("accuracy", [Figures(list(_scores(report, "accuracy")), ("accuracy",))])
+    if official.macro_f1 is not None:
+        under = _NAMES[report.official]
+        yield Folded("classes", [_classes(official, under), _confusions(report.labels, official, under)])
+    if people := list(_people(report)):
+        yield Folded("annotators", people)
+    if report.consensus:
+        yield Folded("vote and Dawid-Skene", [_differences(report)])
+    if report.agreement is not None and report.agreement.consensus is not None:
+        yield Text(consensus_line(report.agreement.consensus, "row"))
+
+
+def _people(report: Classification) -> Iterator[Figures]:
+    """Each annotator against the others, and how far they agree."""
+    if report.human_ceiling is not None:
+        yield _annotators(report.human_ceiling, report.agreement)
+    if report.agreement is not None:
+        rows = [coefficient_row(figure) for figure in _coefficients(report.agreement)]
+        rows += [
+            coefficient_row(pair.kappa, f"{pair.kappa.name}, {' and '.join(pair.annotators)}")
+            for pair in report.agreement.pairs
+        ]
+        yield Figures(rows, ("coefficient",), value="value", title="annotator agreement", counts="rows")
+
+
+def _scores(report: Classification, measure: str) -> Iterator[FigureRow]:
+    """A measure by every way of scoring."""
+    for name, scores in report.scores.items():
+        figure: Figure | None = getattr(scores, measure)
+        if figure is not None:
+            shown = _counted(figure, scores.n_scored or 0, report.n)
+            yield FigureRow(shown, (_NAMES[name],), is_main=name == report.official)
+    if measure == "accuracy" and report.soft is not None:
+        yield FigureRow(_counted(report.soft, report.soft.n_scored or 0, report.n), ("soft: share of annotators",))
+    if report.human_ceiling is not None:
+        ceiling: Figure = getattr(report.human_ceiling, measure)
+        yield FigureRow(replace(ceiling, direction="higher", bounds=(0.0, 1.0)), ("human ceiling, any-match",))
+
+
+def _counted(figure: Figure, scored: int, total: int | None) -> Figure:
+    return replace(figure, n_scored=scored, n_total=total, direction="higher", bounds=(0.0, 1.0))
+
+
+def _classes(official: WayScores, under: str) -> Table:
+    rows = []
+    for label, row in (official.per_class or {}).items():
+        figures = [number(value) for value in (row["precision"], row["recall"], row["f1"])]
+        rows.append(Row([label, *figures, f"{row['support']:,}", f"{row['predicted']:,}"]))
+    return Table(["label", "precision", "recall", "F1", "gold", "predicted"], rows, title=f"classes, {under}")
+
+
+def _confusions(labels: list[str], official: WayScores, under: str) -> Table:
+    """Rows are gold labels, columns predicted labels by number. The last column counts predictions outside them."""
+    numbers = [str(position) for position in range(1, len(labels) + 1)]
+    matrix, classes = official.confusion_matrix or [], (official.per_class or {}).values()
+    outside = [scores["support"] - sum(row) for scores, row in zip(classes, matrix, strict=True)]
+    rows = []
+    for place, label, counts, other in zip(numbers, labels, matrix, outside, strict=True):
+        cells = [f"{count:,}" if count else "·" for count in (*counts, *([other] if any(outside) else []))]
+        rows.append(Row([f"{place} {label}", *cells]))
+    heads = ["gold \\ predicted", *numbers, *(["none"] if any(outside) else [])]
+    return Table(heads, rows, title=f"gold and predicted, {under}", is_heat_map=True)
+
+
+def _annotators(ceiling: Ceiling, agreement: AgreementReport | None) -> Figures:
+    """Each annotator against the others, by the rule used for systems."""
+    labels = {person.name: person.n_ratings for person in (agreement.annotators if agreement else ())}
+    rows = []
+    for name, scores in ceiling.by_annotator.items():
+        count = labels.get(name, 0)
+        for measure in ("macro F1", "accuracy"):
+            names = (name if measure == "macro F1" else "", measure)
+            if scores is None:
+                figure = Figure(None, None, None, None, "no row with another annotator", n_scored=0, n_total=count)
+            else:
+                figure = scores.macro_f1 if measure == "macro F1" else scores.accuracy
+                figure = _counted(figure, scores.n_scored, count or None)
+            rows.append(FigureRow(figure, names))
+    title = "annotators, each against the others by any-match"
+    return Figures(rows, ("annotator", ""), title=title, counts="labels scored")
+
+
+def _coefficients(report: AgreementReport) -> list[Agreement]:
+    """All coefficients except a Fleiss' kappa that missing labels leave undefined: alpha handles them."""
+    return [figure for figure in report.figures if figure.value is not None or not figure.name.startswith("Fleiss")]
+
+
+def _differences(report: Classification) -> Table:
+    """Rows in which Dawid-Skene differs from the majority vote."""
+    rows = []
+    for row in (report.consensus or [])[:_DIFFERENCES]:
+        labels = ", ".join(str(label or DASH) for label in (row.annotations or {}).values())
+        rows.append(Row([row.id, labels, row.majority, row.dawid_skene, f"{100 * row.probability:.1f}%"]))
+    heads = ["id", "annotators", "vote", "Dawid-Skene", "probability"]
+    return Table(heads, rows, 4, "vote and Dawid-Skene differ")
+
+
+def _notes(report: Classification, official: WayScores) -> list[str]:
+    notes = list(report.notes)
+    for name, scores in report.scores.items():
+        if scores.macro_f1 is None:
+            notes.append(f"{_NAMES[name]}: {scores.reason}")
+    if official.n_skipped:
+        notes.append(f"{official.n_skipped:,} of {report.n:,} rows have no gold label and are skipped")
+    if official.few_gold:
+        few = ", ".join(official.few_gold)
+        interval = "" if official.macro_f1 is None or official.macro_f1.low is not None else official.macro_f1.method
+        notes.append(
+            f"fewer than 10 gold examples, so their F1 is uncertain: {few}{'. ' if interval else ''}{interval}"
+        )
+    if report.agreement is not None:
+        figures = [*_coefficients(report.agreement), *(pair.kappa for pair in report.agreement.pairs)]
+        notes += dict.fromkeys(f"{figure.name}: {figure.reason}" for figure in figures if figure.reason)
+        notes += report.agreement.notes
+    return notes
+
+
+def checked_blocks(checked: Checked) -> Iterator[Block]:
+    """The content of a submission without problems."""
+    for task, counts in checked.labels.items():
+        rows = [Row([label, f"{count:,}", f"{100 * count / checked.rows:.1f}%"]) for label, count in counts.items()]
+        yield Table(["label", "predicted", "share"], rows, title=f"{task}, {counted(checked.rows, 'row')}")
+    yield from map(Finding, checked.notes)
+    compared = checked.compared_with
+    against = f"answers every row of {compared} once" if compared else "not compared with data"
+    yield Text(f"no problems in {checked.file} ({checked.form}; {against})")
+    if not compared:
+        yield Text("  to check that every row is answered: --data DATA")

@@ -1,0 +1,254 @@
+"""Runs over the same samples: what can be said, the differences, and how many samples they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from multimodal_eval.core.display import DASH, number, p_value
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text, Tone, Verdict
+from multimodal_eval.display.comparison_verdict import MARGINS, carried, of_comparison
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.wording import counted
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
+    from multimodal_eval.analysis.compare_slices import SlicedMetric
+
+__all__ = ["difference", "metric_comparison_blocks", "run_comparison_blocks", "two_runs"]
+
+_ROUNDING = 5e-5  # of shown scores
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad"}
+
+
+def run_comparison_blocks(comparison: RunComparison, *, with_scores: bool = True) -> Iterator[Block]:
+    """Verdict, differences, calibrated differences, power, remarks, methods, signatures.
+
+    `with_scores`: the scores of two runs, folded, beside their differences.
+    """
+    main = comparison.headline or (comparison.numbers[0].name if comparison.numbers else "")
+    for verdict in of_comparison(comparison, main):
+        yield Verdict(verdict.answer, verdict.question, verdict.tone)
+    if len(comparison.runs) == 2:
+        yield two_runs(comparison, main)
+    else:
+        for metric in comparison.numbers:
+            yield _ranking(metric, comparison.level, comparison.selection)
+            yield _pairs(metric, comparison.level)
+    if rows := list(_calibrated(comparison)):
+        heads = ("metric", "A", "B") if len(comparison.runs) > 2 else ("metric",)
+        title = "calibrated by human labels"
+        yield Figures(rows, heads, ("A", "B"), ("labels",), "B - A", title, is_difference=True)
+    for each in comparison.slices:
+        yield _slices(each)
+        yield from (Finding(line, about=[each.metric]) for line in each.warnings)
+    yield from _remarks(comparison, main)
+    yield Text(comparison.test, tone="quiet")
+    yield Folded("wins and needed samples", [_power(comparison)])
+    if len(comparison.runs) == 2 and with_scores:
+        scores = [
+            _score(metric, system, comparison.level) for metric in comparison.numbers for system in metric.systems
+        ]
+        yield Folded("scores of each run", [Figures(scores, ("metric", "run"))])
+    signatures = [Row([printed(metric.name), metric.signature]) for metric in comparison.numbers]
+    yield Folded("signatures", [Table(["metric", "signature"], signatures, left=2)])
+
+
+def metric_comparison_blocks(metric: MetricComparison) -> list[Block]:
+    """The scores of the runs, then every pair."""
+    signature = Folded("Signature", [Text(metric.signature, is_code=True)])
+    return [_ranking(metric, None), _pairs(metric, None), signature]
+
+
+def _counted(metric: MetricComparison, figure: Figure, level: float | None, name: str) -> Figure:
+    """A figure of the comparison, with the samples that it is about."""
+    return Figure(
+        figure.value,
+        figure.stderr,
+        figure.low,
+        figure.high,
+        figure.method,
+        n_scored=metric.samples,
+        n_total=metric.samples + metric.left_out,
+        labels=figure.labels,
+        direction="lower" if metric.direction == "lower" else "higher",
+        name=name,
+        level=level,
+    )
+
+
+def difference(metric: MetricComparison, pair: Pair, level: float | None = None) -> Figure:
+    """The second run of a pair minus the first."""
+    figure = Figure(pair.difference, pair.stderr, pair.low, pair.high, pair.method)
+    return _counted(metric, figure, level, metric.name)
+
+
+def _score(metric: MetricComparison, system: System, level: float | None) -> FigureRow:
+    figure = Figure(system.value, system.stderr, system.low, system.high, system.method)
+    return FigureRow(_counted(metric, figure, level, system.name), (metric.name, system.name))
+
+
+def two_runs(comparison: RunComparison, main: str, title: str = "", heads: Sequence[str] = ("A", "B")) -> Figures:
+    """The scores of both runs, and the second minus the first."""
+    rows = []
+    for metric in comparison.numbers:
+        (pair,) = metric.pairs
+        rows.append(
+            FigureRow(
+                difference(metric, pair, comparison.level),
+                before=[number(system.value) for system in metric.systems],
+                after=[p_value(pair.p_value)],
+                is_main=metric.name == main,
+                tone=_TONES.get(pair.verdict, ""),
+            )
+        )
+    a, b = heads
+    if not title:
+        first, second = comparison.runs
+        title = f"{a} = {first}, {b} = {second}, {counted(comparison.samples, 'sample')}{comparison.selection}"
+    return Figures(rows, ("metric",), (a, b), ("p",), f"{b} - {a}", title, is_difference=True, counts="scored in both")
+
+
+def _ranking(metric: MetricComparison, level: float | None, selection: str = "") -> Figures:
+    sign = 1 if metric.direction == "lower" else -1
+    rows = []
+    for system in sorted(metric.systems, key=lambda system: (system.rank or 0, sign * system.value)):
+        figure = Figure(system.value, system.stderr, system.low, system.high, system.method)
+        rank = DASH if system.rank is None else str(system.rank)
+        if system.ranks is not None and system.ranks[0] < system.ranks[1]:
+            rank += f" ({system.ranks[0]} … {system.ranks[1]})"  # the ranks that chance leaves possible
+        rows.append(FigureRow(_counted(metric, figure, level, system.name), (rank, system.name)))
+    arrow = " ↓" if metric.direction == "lower" else ""
+    title = f"{printed(metric.name)}{arrow}, {counted(metric.samples, 'sample')}{selection}"
+    return Figures(rows, ("rank", "run"), value="value", title=title)
+
+
+def _pairs(metric: MetricComparison, level: float | None) -> Figures:
+    rows = [
+        FigureRow(
+            difference(metric, pair, level),
+            (pair.first, pair.second),
+            after=[p_value(pair.p_value)],
+            tone=_TONES.get(pair.verdict, ""),
+        )
+        for pair in metric.pairs
+    ]
+    title = f"{printed(metric.name)}: B - A"
+    return Figures(rows, ("A", "B"), (), ("p",), "B - A", title, is_difference=True)
+
+
+def _calibrated(comparison: RunComparison) -> Iterator[FigureRow]:
+    """The differences that are corrected by human labels."""
+    several = len(comparison.runs) > 2
+    for metric in comparison.numbers:
+        systems = {system.name: system.calibrated for system in metric.systems}
+        for pair in metric.pairs:
+            a, b, corrected = systems[pair.first], systems[pair.second], pair.calibrated
+            if a is None or b is None or corrected is None:
+                continue
+            labels = f"{a.labels:,}" if a.labels == b.labels else f"{a.labels:,}, {b.labels:,}"
+            names = (metric.name, pair.first, pair.second) if several else (metric.name,)
+            figure = _counted(metric, corrected, comparison.level, metric.name)
+            yield FigureRow(figure, names, [number(a.value), number(b.value)], [labels])
+
+
+def _power(comparison: RunComparison) -> Table:
+    """Wins, ties and losses, the detectable difference, and the samples needed."""
+    several = len(comparison.runs) > 2
+    rows = []
+    for metric in comparison.numbers:
+        for pair in metric.pairs:
+            names = [printed(metric.name), *([pair.first, pair.second] if several else [])]
+            counts = f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
+            needed = DASH if pair.needed is None else f"{pair.needed:,}"
+            rows.append(Row([*names, counts, number(pair.detectable), needed]))
+    left = ["metric", "A", "B"] if several else ["metric"]
+    explained = (
+        "detectable: the smallest true difference that this many samples show with 80% probability; needed: samples "
+        "that show a difference of this size (or --effect) with 80% probability"
+    )
+    return Table([*left, "B better / tie / worse", "detectable", "needed"], rows, len(left), caption=explained)
+
+
+def _remarks(comparison: RunComparison, main: str) -> Iterator[Finding]:
+    """What to know about the differences; metrics with the same remark share it. The verdict says those of `main`."""
+    remarks: dict[str, list[str]] = {}
+    for name in comparison.left_out:
+        remarks.setdefault("not scored in all runs and excluded", []).append(name)
+    for metric in comparison.numbers:
+        lines = []
+        if metric.clusters is not None:
+            lines.append(f"standard errors and p-values are based on {metric.clusters:,} groups, not on samples")
+        if metric.name != main or len(comparison.runs) > 2:
+            lines += (line for pair in metric.pairs for line in _pair_remarks(comparison, metric, pair))
+        for line in dict.fromkeys([*lines, *_label_remarks(metric)]):
+            remarks.setdefault(line, []).append(metric.name)
+    for line, names in remarks.items():
+        yield Finding(line, about=names)
+
+
+def _pair_remarks(comparison: RunComparison, metric: MetricComparison, pair: Pair) -> Iterator[str]:
+    """What is shown about a margin, and a sample that carries much of the difference."""
+    of_pair = f" ({pair.second} - {pair.first})" if len(metric.pairs) > 1 else ""
+    if pair.margin is not None:
+        yield f"{MARGINS[pair.margin]} of {comparison.margin:g}{of_pair}"
+    if pair.carried_by is not None:
+        yield carried(pair.carried_by, of_pair)
+
+
+def _slices(sliced: SlicedMetric) -> Figures:
+    """The differences within the values of a column."""
+    rows = [
+        FigureRow(
+            Figure(
+                each.difference,
+                None,
+                each.low,
+                each.high,
+                each.method,
+                n_scored=each.samples,
+                n_total=each.total,
+                name=each.value,
+            ),
+            (each.value,),
+            after=[p_value(each.p_value)],
+        )
+        for each in sliced.slices
+    ]
+    title = f"{printed(sliced.metric)} by {sliced.column}: {sliced.second} - {sliced.first}, for all slices together"
+    return Figures(rows, (sliced.column,), (), ("p",), "B - A", title, is_difference=True)
+
+
+def _label_remarks(metric: MetricComparison) -> Iterator[str]:
+    """Why a difference is not calibrated although some runs have human labels, and what labels turn around."""
+    without = [system.name for system in metric.systems if system.calibrated is None]
+    if 0 < len(without) < len(metric.systems):
+        yield f"no human labels in {', '.join(without)}, so that differences from it are those of the judge"
+    for pair in metric.pairs:
+        corrected = pair.calibrated
+        if corrected is None:
+            continue
+        if corrected.low is None:
+            yield corrected.method
+        if _side(pair.low, pair.high) * _side(corrected.low, corrected.high) < 0:
+            yield "people say the opposite. The labels reverse the order of the two runs"
+    if any(_has_other_weight(metric, pair) for pair in metric.pairs):
+        yield (
+            "the calibrated B - A is not the difference of the calibrated scores: it is corrected as one estimate, "
+            "with the weight of the judge (lambda) that suits differences"
+        )
+
+
+def _side(low: float | None, high: float | None) -> int:
+    """On which side of zero an interval is; 0 if it includes zero."""
+    return 0 if low is None or high is None else int(low > 0) - int(high < 0)
+
+
+def _has_other_weight(metric: MetricComparison, pair: Pair) -> bool:
+    """Whether the calibrated difference is shown as another number than the difference of both scores."""
+    values = {system.name: system.calibrated.value for system in metric.systems if system.calibrated is not None}
+    first, second = values.get(pair.first), values.get(pair.second)
+    if first is None or second is None or pair.calibrated is None or pair.calibrated.value is None:
+        return False
+    return abs(pair.calibrated.value - (second - first)) > _ROUNDING

@@ -1,0 +1,206 @@
+"""Systems in their order: a leaderboard, two systems by a judge, and ratings by its comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
+from multimodal_eval.analysis.preferences import Preference, conclusion
+from multimodal_eval.core.display import DASH, number, p_value
+from multimodal_eval.core.figure import Direction, Figure
+from multimodal_eval.core.judge_records import rates_by_the_judge
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text, Verdict
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.wording import counted
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.judge_ratings import RatedSystem, RatingTable
+    from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
+    from multimodal_eval.core.records import ComparedPair
+
+__all__ = ["leaderboard_blocks", "preference_blocks", "rating_table_blocks"]
+
+_OTHERS = 5  # columns of further metrics
+_TESTED = (
+    "Places are by score. ranks: the best and worst rank that chance leaves possible, for all together; tied with: "
+    "places from which it does not differ beyond chance (max-T randomization of all pairs, p < .05)"
+)
+_UNTESTED = (
+    "Ties are not tested: chance cannot be estimated from a single sample or group, overall or in one of the types"
+)
+_NOTES = 10  # lines about single submissions
+_LINES = 3  # of the reason of a refusal
+
+
+def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
+    """Best first, then the other metrics, what is left out, and who is refused."""
+    direction: Direction = "lower" if board.direction == "lower" else "higher"
+    name = f"{printed(board.number)}{' ↓' if direction == 'lower' else ''}"
+    title = f"{name}, {counted(len(board.standings), 'submission')}, {counted(board.samples, 'sample')}"
+    if board.standings:
+        rows = [_standing(row, board, direction) for row in board.standings]
+        note = _UNTESTED if board.standings[0].tied_with is None else _TESTED
+        if any(row.calibrated is not None for row in board.standings):
+            note += ". calibrated: corrected by human labels; places are by the metric alone"
+        heads = ("ranks", "tied with", "behind", "p")
+        yield Figures(rows, ("place", "submission"), (), heads, title=title, caption=note)
+        if others := [each for each in board.standings[0].numbers if each != board.number][:_OTHERS]:
+            values = [
+                Row([str(row.place), row.name, *(number(row.numbers.get(each)) for each in others)])
+                for row in board.standings
+            ]
+            names = ["place", "submission", *map(printed, others)]
+            yield Table(names, values, 2, "other metrics", "failed answers are counted as in the ranking")
+    yield from map(Finding, board.notes)
+    if board.left_out:
+        unscored = board.failed_answers == "left-out"
+        why = "unscored in a submission" if unscored else "no answer to them could be scored"
+        total = board.samples + board.left_out
+        yield Finding(f"samples are left out for all: {why}", count=board.left_out, total=total)
+    if failed := [row for row in board.standings if row.failures]:
+        counts = [f"{row.name}: {failures_in_words(row.failures)}" for row in failed]
+        more = [f"… {len(counts) - _NOTES:,} more in leaderboard.json"] if len(counts) > _NOTES else []
+        yield Finding(f"{rule_in_words(board.failed_answers)}:", why="\n".join([*counts[:_NOTES], *more]))
+    for refused in board.refused:
+        lines = refused.reason.splitlines()
+        more = [f"… {len(lines) - _LINES} more lines in leaderboard.json"] if len(lines) > _LINES else []
+        yield Finding(lines[0] if lines else "", f"refused {refused.name}", why="\n".join([*lines[1:_LINES], *more]))
+    yield Folded("signature", [Text(f"  {board.signature}", tone="quiet", is_code=True)])
+
+
+def _standing(row: Standing, board: Leaderboard, direction: Direction) -> FigureRow:
+    places = {other.name: other.place for other in board.standings}
+    tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
+    behind = number(row.behind) if row is not board.standings[0] else ""
+    figure = Figure(
+        row.value,
+        row.stderr,
+        row.low,
+        row.high,
+        board.method,
+        n_scored=board.samples,
+        n_total=board.samples + board.left_out,
+        calibrated=row.calibrated,
+        direction=direction,
+        name=row.name,
+        level=board.level,
+    )
+    ranks = DASH if row.ranks is None else f"{row.ranks[0]} … {row.ranks[1]}"
+    after = [ranks, tied, behind, "" if row.p_value is None else p_value(row.p_value)]
+    return FigureRow(figure, (str(row.place), row.name), after=after)
+
+
+def preference_blocks(preference: Preference) -> Iterator[Block]:
+    """Which of two systems is better, the win rate, and what length and order change."""
+    yield Verdict(conclusion(preference), "Which is better?", "" if preference.better is None else "good")
+    shown = {
+        "win rate of A": preference.win_rate,
+        "  at equal lengths": preference.length_controlled,
+        "flips with the order": preference.flips,
+        "first answer preferred": preference.first,
+    }
+    rows = [
+        FigureRow(
+            _counted(figure, preference, name),
+            is_strong=figure is preference.win_rate,
+        )
+        for name, figure in shown.items()
+        if figure is not None
+    ]
+    title = f"A = {preference.system}, B = {preference.baseline}, {counted(preference.pairs, 'pair')}"
+    counts = f"A wins {preference.wins:,}, ties {preference.ties:,}, loses {preference.losses:,}"
+    yield Figures(rows, (preference.metric,), title=title, caption=counts)
+    if preference.identical:
+        yield Text(f"pairs of equal answers, which are ties: {preference.identical:,}")
+    stopped = preference.stopped
+    if stopped is not None:
+        needed = f"stopped after {stopped.compared:,} of {stopped.population:,} pairs: the others were not needed"
+        yield Text(f"{needed}. The interval of the win rate accounts for the stop; the others do not")
+    skipped = 0 if stopped is None else stopped.population - stopped.compared
+    unscored = preference.pairs - preference.scored - skipped
+    if unscored > 0:
+        examples = [f"{failure.id}: {failure.reason}" for failure in preference.failures]
+        yield Finding(
+            "pairs unscored", about=[preference.metric], count=unscored, total=preference.pairs, examples=examples
+        )
+
+
+def _counted(figure: Figure, preference: Preference, name: str) -> Figure:
+    """The shares of a comparison; those of the pairs have their counts."""
+    from msgspec.structs import replace
+
+    of_pairs = figure in (preference.win_rate, preference.length_controlled)
+    counts = {"n_scored": preference.scored, "n_total": preference.pairs} if of_pairs and figure.n_total is None else {}
+    direction = "higher" if of_pairs else None
+    return replace(figure, name=name, direction=direction, bounds=(0.0, 1.0), **counts)
+
+
+_MOST_PAIRS = 28  # of eight systems: more are only in the JSON
+_RANKS = "rank: the ranks that a system can have, right for all systems together with 95% confidence"
+_OUTCOMES = {"better": "A is better", "worse": "B is better", "equal": "within the margin", "open": "not decided"}
+
+
+def rating_table_blocks(table: RatingTable) -> Iterator[Block]:
+    """Ratings with intervals and the ranks that they allow, what is certain about pairs, and what is unknown."""
+    compared = table.samples - table.unscored - table.skipped
+    title = f"{table.metric}, {counted(len(table.systems), 'system')}, {counted(compared, 'comparison')}"
+    rows = [_rated(system, table, compared) for system in table.systems]
+    yield Figures(
+        rows,
+        ("rank", "system"),
+        (),
+        ("wins", "ties", "losses"),
+        "rating",
+        title,
+        f"{_RANKS}. {table.model}",
+        counts="comparisons",
+        digits=0 if table.scale == "elo" else 3,
+    )
+    if 0 < len(table.pairs) <= _MOST_PAIRS:
+        pairs = [_pair(pair) for pair in table.pairs]
+        right = "pairs, with intervals that are right at any stopping time"
+        yield Figures(
+            pairs, ("A", "B"), (), ("certain",), "win rate of A", right, counts="compared", interval="interval"
+        )
+    elif table.pairs:
+        yield Text(f"{len(table.pairs):,} pairs of systems: --format json shows them")
+    if table.skipped:
+        yield Finding("comparisons were not needed", level="note", count=table.skipped, total=table.samples)
+    if table.unscored:
+        yield Finding("comparisons have no verdict", count=table.unscored, total=table.samples)
+    yield from map(Finding, (*table.notes, rates_by_the_judge(table.metric)))
+    yield Folded("signature", [Text(f"  {table.signature}", tone="quiet", is_code=True)])
+
+
+def _rated(system: RatedSystem, table: RatingTable, compared: int) -> FigureRow:
+    is_certain = system.best_rank == system.worst_rank
+    ranks = f"{system.best_rank}" if is_certain else f"{system.best_rank}–{system.worst_rank}"
+    figure = Figure(
+        system.rating,
+        system.stderr,
+        system.low,
+        system.high,
+        table.method,
+        n_scored=compared,
+        n_total=table.samples,
+        direction="higher",
+        name=system.name,
+    )
+    wins = [f"{count:,.10g}" for count in (system.wins, system.ties, system.losses)]
+    return FigureRow(figure, (ranks, system.name), after=wins)
+
+
+def _pair(pair: ComparedPair) -> FigureRow:
+    figure = Figure(
+        pair.win_rate,
+        None,
+        pair.low,
+        pair.high,
+        "",
+        n_scored=pair.compared,
+        n_total=pair.population,
+        direction="higher",
+        bounds=(0.0, 1.0),
+    )
+    return FigureRow(figure, (pair.system, pair.baseline_system), after=[_OUTCOMES[pair.outcome]])

@@ -1,0 +1,174 @@
+"""Check a recipe: its keys, its prompts, and that its rule gives the verdicts that its goldens record.
+
+`goldens.jsonl` has an answer per line: `id` (of a question of the sample), `answer`, `value` (null: unscored), and
+optionally `rules`, the values under other rules of the metric.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.benchmarks.recipes import GOLDENS, Recipe, recipe
+from multimodal_eval.benchmarks.sample import sample_files, write_sample
+from multimodal_eval.benchmarks.task_format import TaskData
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.corpus import fitted
+from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, did_you_mean
+from multimodal_eval.core.metric import Metric, configured
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import Score
+from multimodal_eval.data.readers.inputs import FileInput
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.records import parse_map
+from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.generate.prompts import Prompts, with_files
+from multimodal_eval.run.config import load_config
+from multimodal_eval.run.task_files import OpenedTask, opened_recipe
+
+__all__ = ["Checked", "Golden", "check_recipe", "goldens_of", "sample_of"]
+
+_SAME = 1e-9
+
+
+class Golden(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """An answer, and what the origin's program gives it."""
+
+    id: str
+    answer: str
+    value: float | None
+    rules: dict[str, float | None] = {}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a recipe has, and what is wrong with it."""
+
+    recipe: Recipe
+    questions: int
+    goldens: int
+    verdicts: int
+    faults: tuple[str, ...]
+
+
+def goldens_of(benchmark: Recipe) -> list[Golden]:
+    """The goldens of a recipe; empty if it has none."""
+    path = benchmark.folder / GOLDENS
+    if not path.is_file():
+        return []
+    goldens = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            goldens += [msgspec.json.decode(line, type=Golden)] if line.strip() else []
+        except msgspec.DecodeError as fault:
+            raise ConfigError(f"{path}:{number}: a golden answer needs id, answer and value: {fault}") from None
+    return goldens
+
+
+def sample_of(benchmark: Recipe) -> tuple[OpenedTask, list[Sample]]:
+    """The task of a recipe and the questions of its sample, read as its data are."""
+    assert isinstance(benchmark.task.data, TaskData)
+    with tempfile.TemporaryDirectory() as folder:
+        write_sample(benchmark, Path(folder))
+        opened = opened_recipe(benchmark.file, Path(folder) / str(benchmark.task.data.pattern))
+        problems = Problems()
+        source = FileInput(opened.data, columns=parse_map(opened.settings["map"]), log=opened.settings["format"])
+        samples = list(source.samples(problems, Summary()))
+        problems.raise_if_any()
+    return opened, samples
+
+
+def check_recipe(name: str | Path) -> Checked:
+    """Check a recipe. What cannot be read at all raises ConfigError; everything else is a fault."""
+    benchmark = recipe(name)
+    for fault in _column_faults(benchmark):
+        raise ConfigError(fault)
+    opened, samples = sample_of(benchmark)
+    config = load_config(opened.settings)
+    for key, changes in (("rules` or `options", {}), *(("crosswalk", {"rule": rule}) for rule in opened.rules)):
+        try:
+            _leading(config, changes)
+        except MultimodalEvalError as error:
+            raise ConfigError(f"{benchmark.file}: `{key}`: {error}") from None
+    faults = list(_prompt_faults(opened, samples))
+    goldens = goldens_of(benchmark)
+    faults += [] if goldens else [f"{benchmark.folder / GOLDENS}: there are no goldens"]
+    known = {sample.id: sample for sample in samples}
+    for golden in goldens:
+        if golden.id not in known:
+            near = did_you_mean(golden.id, list(known))
+            file = benchmark.folder / GOLDENS
+            raise ConfigError(f"{file}: no question of the sample has the id {golden.id!r}.{near}")
+    verdicts = 0
+    for rule in dict.fromkeys(["", *(rule for golden in goldens for rule in golden.rules)]):
+        chosen = [golden for golden in goldens if not rule or rule in golden.rules]
+        for golden, score in zip(chosen, _scores(config, chosen, known, rule), strict=True):
+            verdicts += 1
+            expected = golden.rules[rule] if rule else golden.value
+            if (score.value is None) != (expected is None) or abs((score.value or 0) - (expected or 0)) > _SAME:
+                under = f" under {rule}" if rule else ""
+                faults.append(
+                    f"{benchmark.folder / GOLDENS}: {golden.id}, {golden.answer!r}: {score.value} instead of "
+                    f"{expected}{under}"
+                )
+    benchmark.published  # noqa: B018 - raises if the file is damaged
+    return Checked(benchmark, len(samples), len(goldens), verdicts, tuple(faults))
+
+
+def _scores(config: RunConfig, goldens: Sequence[Golden], known: Mapping[str, Sample], rule: str) -> Sequence[Score]:
+    """The scores of answers under the metric that leads. A rule may draw, so all of them are scored together."""
+    answered = [
+        msgspec.structs.replace(known[golden.id], id=f"{golden.id}#{number}", generated_answer=golden.answer)
+        for number, golden in enumerate(goldens)
+    ]
+    metric = _leading(config, {"rule": rule} if rule else {}, without=("average",))  # of values that are not averaged
+    return metric.open(fitted(metric, answered)).score(answered)
+
+
+def _leading(config: RunConfig, changes: Mapping[str, Any], without: Sequence[str] = ()) -> Metric:
+    name = config.headline or (config.metrics or [""])[0]
+    base = config.variants.get(name, name)
+    options = {key: value for key, value in config.options.get(name, {}).items() if key not in without}
+    return configured(resolve(base), {**options, **changes})
+
+
+def _column_faults(benchmark: Recipe) -> Iterator[str]:
+    """Columns that the recipe uses and the data do not have."""
+    data = benchmark.task.data
+    if not isinstance(data, TaskData) or not isinstance(data.columns, list):
+        return
+    present = {*data.columns, *data.add, *([data.folder] if data.folder else []), "split"}
+    fields = benchmark.task.columns
+    used = {column: f"columns.{field}" for field, columns in fields.items() for column in _listed(columns)}
+    used |= dict.fromkeys(data.keep, "data.keep") | dict.fromkeys(data.values, "data.values")
+    used |= dict.fromkeys(data.lists, "data.lists") | dict.fromkeys(data.last, "data.last")
+    for column, key in used.items():
+        if column not in present:
+            near = did_you_mean(column, sorted(present))
+            yield f"{benchmark.file}: `{key}` names the column {column!r}, which is not in `data.columns`.{near}"
+    for rows in sample_files(benchmark).values():
+        for column in dict.fromkeys(name for row in rows for name in row):
+            if column not in present:
+                yield f"{benchmark.folder / 'sample.jsonl'}: the column {column!r} is not in `data.columns`"
+
+
+def _listed(columns: str | list[str]) -> list[str]:
+    return columns.split(",") if isinstance(columns, str) else columns
+
+
+def _prompt_faults(opened: OpenedTask, samples: Sequence[Sample]) -> Iterator[str]:
+    """Prompts that cannot be rendered for the questions of the sample."""
+    for name in [None, *opened.prompts] if opened.prompts else []:  # some recipes score files and ask nothing
+        asking = opened.asking({"model": "echo", **({} if name is None else {"prompt": name})})
+        config = load_config({"generation": asking}).generation
+        assert config is not None
+        try:
+            Prompts(with_files(config), opened.settings.get("task")).check(samples)
+        except (ConfigError, InputError) as fault:
+            yield f"the prompt {name or 'of the recipe'}: {fault}"

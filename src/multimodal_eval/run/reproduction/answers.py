@@ -1,0 +1,227 @@
+"""Published answers, joined with their questions by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from multimodal_eval.benchmarks.recipes import Recipe
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.readers.formats import check_file, reader_of
+from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.evaluation.rules._readings import letters_of
+from multimodal_eval.run.reproduction.ledger import Entry
+
+__all__ = ["FIELDS", "Answers", "Row", "Source", "answers_of", "row_of", "values_of"]
+
+Columns = Mapping[str, Any]
+# Field -> the columns that published files have for it; the first that a row has.
+FIELDS: Mapping[str, Sequence[str]] = {
+    "id": ("id", "index", "question_id", "pid", "idx"),
+    "model": ("model",),
+    "response": ("response", "generated_answer", "full_prediction", "prediction", "output"),
+    "extraction": ("extraction", "extracted_answer", "model_answer", "extracted"),
+    "verdict": ("verdict", "true_false", "is_correct", "correct", "hit", "match", "vlmevalkit.hit", "vlmevalkit.match"),
+    "gold": ("gold", "references", "expected_answer", "answer"),
+    "choices": ("choices", "options", "n_choices"),
+}
+_SAME = {
+    "generated_answer": "response",
+    "expected_answer": "gold",
+    "references": "gold",
+    "extracted_answer": "extraction",
+}
+_TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_FIRST_ELEMENT = 0xE000  # a sequence of numbers is compared like a text of which each number is a character
+
+
+@dataclass(frozen=True)
+class Row:
+    """An answer with its question."""
+
+    id: str
+    response: str | None
+    extraction: str | None
+    verdict: float | None
+    has_verdict: bool  # whether the file has such a column
+    gold: str | list[str] | None
+    choices: dict[str, str] | None
+    columns: Columns
+
+    def sample(self, answer: str | None, gold: str | list[str] | None = None) -> Sample:
+        """The sample with an answer, and with another gold answer if one is given."""
+        gold = self.gold if gold is None else gold
+        return Sample(
+            id=self.id,
+            generated_answer=answer or "",
+            expected_answer=gold if isinstance(gold, str) else None,
+            references=gold if isinstance(gold, list) else None,
+            choices=self.choices,
+            metadata=dict(self.columns),
+        )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a model in the order of the file, each id once; and what is wrong with the ids."""
+
+    rows: Sequence[Row]
+    missing: Sequence[str]  # questions without an answer
+    unknown: Sequence[Row]  # answers without a question
+    doubled: Sequence[Row]  # further answers to the same question
+    questions: Mapping[str, Columns]  # empty if the answers have them
+    names: Mapping[str, Sequence[str]]  # field -> columns
+
+
+class Source:
+    """The files of a folder. Only the latest ones are kept in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._rows: dict[str, list[Columns]] = {}
+
+    def rows(self, name: str, key: str, keep: Iterable[str] = ()) -> list[Columns]:
+        """The rows of a file; `key` is that of the ledger."""
+        if name not in self._rows:
+            self._rows = {known: rows for known, rows in self._rows.items() if known in keep}
+            path = self.folder / name
+            if not path.is_file():
+                near = did_you_mean(path.name, [file.name for file in path.parent.glob("*")])
+                raise ConfigError(f"`{key}`: there is no file {path}.{near} Name the folder with --data DIR")
+            check_file(path)
+            problems = Problems()
+            self._rows[name] = [columns for _, columns in reader_of(path)(path, problems)]
+            problems.raise_if_any()
+        return self._rows[name]
+
+
+def answers_of(entry: Entry, recipe: Recipe, source: Source, where: str) -> Answers:
+    """The answers of an entry."""
+    names = _names(entry, recipe)
+    rows = source.rows(entry.answers, "answers", [entry.questions or ""])
+    if entry.model is not None:
+        models = dict.fromkeys(str(model) for row in rows if (model := _first(row, names["model"])) is not None)
+        if entry.model in models:
+            rows = [row for row in rows if str(_first(row, names["model"])) == entry.model]
+        elif models:
+            near = did_you_mean(entry.model, list(models))
+            raise ConfigError(f"{where}: `model`: {entry.answers} has no answers of {entry.model!r}.{near}")
+    questions: dict[str, Columns] = {}
+    if entry.questions is not None:
+        questions = {
+            _id(row, names, number): row
+            for number, row in enumerate(source.rows(entry.questions, "questions", [entry.answers]), 1)
+        }
+    _check_columns(entry, rows, questions, where)
+    known: dict[str, Row] = {}
+    unknown, doubled = [], []
+    for number, row in enumerate(rows, 1):
+        name = _id(row, names, number)
+        made = _row(name, {**questions.get(name, {}), **row}, names, recipe)
+        if questions and name not in questions:
+            unknown.append(made)
+        elif name in known:
+            doubled.append(made)
+        else:
+            known[name] = made
+    missing = [name for name in questions if name not in known]
+    return Answers(list(known.values()), missing, unknown, doubled, questions, names)
+
+
+def _names(entry: Entry, recipe: Recipe) -> dict[str, Sequence[str]]:
+    """Field or column -> the columns that it may be in. The entry comes before the recipe."""
+    names = {**FIELDS}
+    for field, columns in recipe.task.reproduction.columns.items():
+        names[field] = (*columns, *FIELDS.get(field, (field,)))
+    for field, column in entry.columns.items():
+        names[_SAME.get(field, field)] = (column,)
+    return names
+
+
+def _check_columns(entry: Entry, rows: Sequence[Columns], questions: Mapping[str, Columns], where: str) -> None:
+    present = {name for row in (*rows[:100], *list(questions.values())[:100]) for name in row}
+    for field, column in entry.columns.items():
+        if rows and column not in present:
+            near = did_you_mean(column, sorted(present))
+            raise ConfigError(f"{where}: `columns`, {field}: the files have no column {column!r}.{near}")
+
+
+def _id(row: Columns, names: Mapping[str, Sequence[str]], number: int) -> str:
+    value = _first(row, names["id"])
+    return str(number if value is None else value)
+
+
+def _first(row: Columns, columns: Iterable[str]) -> Any:
+    return next((row[name] for name in columns if row.get(name) is not None), None)
+
+
+def row_of(question: Columns, names: Mapping[str, Sequence[str]], recipe: Recipe) -> Row:
+    """A question without an answer."""
+    return _row(_id(question, names, 0), question, names, recipe)
+
+
+def _row(name: str, row: Columns, names: Mapping[str, Sequence[str]], recipe: Recipe) -> Row:
+    data, reproduction = recipe.task.data, recipe.task.reproduction
+    columns = dict(row)
+    if not isinstance(data, str):
+        columns = {**data.add, **columns}
+        for column, meanings in data.values.items():
+            if column in columns:
+                columns[column] = meanings.get(str(columns[column]), columns[column])
+    for column in names.keys() - FIELDS.keys():
+        if (value := _first(columns, names[column])) is not None:
+            columns[column] = value
+    for column, origins in reproduction.groups.items():
+        for origin, groups in origins.items():
+            groups_of = (group for group, values in groups.items() if str(columns.get(origin)) in values)
+            columns.setdefault(column, next(groups_of, None))
+    verdict = _first(columns, names["verdict"])
+    return Row(
+        name,
+        _text(_first(columns, names["response"])),
+        _text(_first(columns, names["extraction"])),
+        _number(verdict),
+        any(name in columns for name in names["verdict"]),
+        _gold(_first(columns, names["gold"])),
+        _choices(_first(columns, names["choices"])),
+        columns,
+    )
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, list) and all(isinstance(each, int) for each in value):
+        return "".join(chr(_FIRST_ELEMENT + each) for each in value)
+    return None if value is None else str(value)
+
+
+def _gold(value: Any) -> str | list[str] | None:
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return value
+    return _text(value)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str):
+        value = _TRUTH.get(value.strip().lower(), value)
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _choices(value: Any) -> dict[str, str] | None:
+    if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
+        return dict.fromkeys(letters_of(int(value)), "")
+    if isinstance(value, list) and value:
+        return dict(zip(letters_of(len(value)), map(str, value), strict=True))
+    return {str(letter): str(text) for letter, text in value.items()} if isinstance(value, dict) and value else None
+
+
+def values_of(row: Row, column: str) -> Iterator[str]:
+    """The values of a row in a column; a list has several."""
+    value = row.columns.get(column)
+    for each in value if isinstance(value, list) else [value]:
+        yield str(each)

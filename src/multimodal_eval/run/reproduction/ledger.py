@@ -1,0 +1,131 @@
+"""A ledger: a YAML file with published figures, and the answers behind them. docs/reproduce.md has its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.yaml_text import read_yaml
+
+__all__ = ["OUR_LEDGER", "OVERALL", "UNITS", "Declared", "Entry", "Ledger", "Published", "read_ledger"]
+
+Declared = Literal["equal", "within rounding", "explained"]
+OVERALL = "overall"
+OUR_LEDGER = Path(__file__).parents[2] / "benchmarks" / "ledger.yaml"
+UNITS = {"%": 100.0, "percent": 100.0, "fraction": 1.0, "points of 1000": 1000.0}
+_DIGITS = 12
+
+
+class Published(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """A published figure: counts, or a value in a unit, or both."""
+
+    figure: str = OVERALL  # or CATEGORY=VALUE
+    correct: float | None = None
+    total: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    value: float | None = None
+    unit: str | None = None  # None: that of the recipe
+    digits: Annotated[int, msgspec.Meta(ge=0, le=_DIGITS)] | None = None  # None: those of the value
+
+    @property
+    def printed_digits(self) -> int:
+        """The digits after the point."""
+        if self.digits is not None:
+            return self.digits
+        text = "" if self.value is None else repr(self.value)
+        return min(len(text.partition(".")[2]), _DIGITS) if "e" not in text else _DIGITS
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """The published figures of a model on a benchmark, and its answers."""
+
+    recipe: str  # a name, or a path relative to the ledger
+    answers: str  # a file, relative to the folder of the data
+    published: list[Published]
+    questions: str | None = None
+    model: str | None = None  # None: the answers are those of one model
+    columns: dict[str, str] = {}  # field -> column
+    rule: str | None = None  # None: that of the recipe's published figures
+    source: str | None = None  # where the figures are printed
+    declared: Declared = "equal"
+    why: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The benchmark and the model."""
+        return f"{self.recipe}, {self.model}" if self.model else self.recipe
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """The entries of a file."""
+
+    file: Path
+    entries: list[Entry]
+
+    def only(self, words: Sequence[str]) -> Ledger:
+        """The entries whose recipe or model has one of these names, or fits one of these patterns."""
+        if not words:
+            return self
+        kept = [
+            entry
+            for entry in self.entries
+            if any(fnmatchcase(name, word) for word in words for name in (entry.recipe, entry.model or ""))
+        ]
+        if not kept:
+            known = dict.fromkeys(name for entry in self.entries for name in (entry.recipe, entry.model) if name)
+            shown = ", ".join(words)
+            raise ConfigError(
+                f"{self.file}: no entry has the recipe or the model {shown}.{did_you_mean(words[0], list(known))}"
+            )
+        return Ledger(self.file, kept)
+
+
+def read_ledger(file: Path) -> Ledger:
+    """The ledger in a file."""
+    content = read_yaml(file, "the ledger", unique_keys=True)
+    if not isinstance(content, list) or not content:
+        raise ConfigError(
+            f"{file}: a ledger is a list of entries: `- recipe: NAME`, and below it `answers`, `published` …"
+        )
+    return Ledger(file, [_entry(file, number, item) for number, item in enumerate(content, 1)])
+
+
+def _entry(file: Path, number: int, item: object) -> Entry:
+    from multimodal_eval.core.setting_words import in_words
+
+    name = f"{item.get('recipe')}, {item.get('model')}" if isinstance(item, dict) else "?"
+    where = f"{file}: entry {number} ({name})"
+    if not isinstance(item, dict):
+        raise ConfigError(f"{file}: entry {number} must have keys: recipe, answers, published …")
+    choices = ("equal", "within rounding", "explained")
+    if item.get("declared", "equal") not in choices:
+        raise ConfigError(
+            f"{where}: `declared` must be {', '.join(choices[:2])} or {choices[2]}. Got {item['declared']!r}"
+        )
+    try:
+        entry = msgspec.convert(item, Entry)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {in_words(str(error), item, Entry, {'$.published': Published})}") from None
+    if entry.declared == "explained" and not (entry.why or "").strip():
+        raise ConfigError(f"{where}: what is declared explained needs the key `why`: what the difference is due to")
+    if not entry.published:
+        raise ConfigError(f"{where}: `published` is empty. Name a figure: `- {{figure: {OVERALL}, value: 34.8}}`")
+    seen = set()
+    for published in entry.published:
+        here = f"{where}: `published`, {published.figure}"
+        if published.figure != OVERALL and "=" not in published.figure:
+            raise ConfigError(f"{here}: `figure` must be {OVERALL}, or CATEGORY=VALUE such as subject=algebra")
+        if published.figure in seen:
+            raise ConfigError(f"{here}: the figure is named twice. Leave one of them out")
+        seen.add(published.figure)
+        if published.value is None and (published.correct is None or published.total is None):
+            raise ConfigError(f"{here}: give `value`, or `correct` and `total`, or all of them")
+        if (published.correct is None) != (published.total is None):
+            raise ConfigError(f"{here}: `correct` and `total` belong together. Give both of them, or only `value`")
+        if published.unit is not None and published.unit not in UNITS:
+            raise ConfigError(f"{here}: `unit` must be one of {', '.join(UNITS)}. Got {published.unit!r}")
+    return entry

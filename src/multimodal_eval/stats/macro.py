@@ -1,0 +1,180 @@
+"""Several tasks together: the mean of their scores, and the mean of the differences of systems over them.
+
+With the difference D_t of task t, whose clusters c have the parts d_tc, the macro mean D = (1/T) sum_t D_t counts each
+task once, whatever its size. Two equal systems could have answered the other way round in any cluster of any task, so
+D is tested as the difference of a single task is (`randomization`), by flips of whole clusters within every task:
+
+    T = |D| / sqrt( sum_t sum_c d_tc^2 / T^2 )
+
+The tasks are independent samples and are themselves not drawn: what is shown holds for these tasks.
+`over_other_tasks` takes them as a sample of tasks instead, of which there are few.
+
+The interval of the mean of scores is made of those of the tasks, whichever kind these are: with the ends l_t and u_t
+of a score v_t, it ends at V - sqrt( sum_t (v_t - l_t)^2 ) / T and V + sqrt( sum_t (u_t - v_t)^2 ) / T.
+
+References:
+    Zou and Donner (2008). Construction of Confidence Limits about Effect Measures: A General Approach. Statistics in
+    Medicine 27, 1693-1702. (an interval from those of independent parts)
+    Westfall and Young (1993). Resampling-Based Multiple Testing. Wiley. (max-T)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum, isinf, sqrt
+
+import numpy as np
+
+from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, t_interval
+from multimodal_eval.stats.randomization import (
+    ROUNDS,
+    Flips,
+    Matrix,
+    MaxT,
+    PairSums,
+    agreeing,
+    all_pairs,
+    alpha_of,
+    flips_of,
+    interval_of_sums,
+    max_t_of,
+    pair_sums,
+    parts_of,
+)
+
+__all__ = [
+    "MacroDifference",
+    "TaskParts",
+    "Without",
+    "macro_difference",
+    "macro_mean",
+    "macro_test",
+    "over_other_tasks",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """A task: the parts of its clusters in the score of every system, their shares in the mean, and their flips."""
+
+    units: Matrix  # clusters x systems
+    shares: Vector
+    flips: Flips
+    sums: PairSums  # of all pairs of systems
+
+    @classmethod
+    def of(
+        cls,
+        estimates: Sequence[Estimate],
+        clusters: Codes | None,
+        *,
+        rounds: int = ROUNDS,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> TaskParts:
+        """Those of estimates over the same rows."""
+        parts = [parts_of(estimate, clusters) for estimate in estimates]
+        units = np.column_stack([each.effects for each in parts])
+        flips = flips_of(units, rounds=rounds, seed=seed, threads=threads)
+        return cls(units, parts[0].shares, flips, pair_sums(units, all_pairs(len(estimates))))
+
+
+def macro_test(tasks: Sequence[TaskParts], *, seed: int = 0, level: float = LEVEL) -> MaxT:
+    """The test of the macro mean for all pairs of systems; p-values and the critical value hold for all of them."""
+    rounds = max((len(task.flips.sums) for task in tasks if not task.flips.is_complete), default=ROUNDS)
+    random = np.random.default_rng(seed)
+    sums = np.zeros((rounds, tasks[0].units.shape[1]))
+    for task in tasks:  # a round has the same signs in tasks of the same size: each task has its own order of rounds
+        drawn, count = task.flips.sums, len(task.flips.sums)
+        is_drawn = count == rounds and not task.flips.is_complete
+        sums += drawn[random.permutation(rounds) if is_drawn else random.integers(0, count, rounds)]
+    share = 1 / len(tasks)
+    flips = Flips(sums * share, is_complete=False)
+    return max_t_of(flips, [task.sums.times(share) for task in tasks], all_pairs(sums.shape[1]), level)
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The macro mean of the differences without one of the tasks."""
+
+    task: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroDifference:
+    """The second system minus the first: over all tasks, in each of them, without each of them, and for other tasks."""
+
+    figure: Interval
+    differences: tuple[float, ...]
+    without: tuple[Without, ...]
+    other_tasks: Interval
+
+
+def macro_difference(
+    tasks: Sequence[TaskParts], pair: tuple[int, int], p_value: float, critical: float, level: float = LEVEL
+) -> MacroDifference:
+    """The macro mean with its interval at the critical value of `macro_test`."""
+    first, second = pair
+    sums = []
+    for task in tasks:
+        parts = task.units[:, second] - task.units[:, first]
+        columns = (parts, parts * parts, parts * task.shares, task.shares * task.shares)
+        sums.append([fsum(column.tolist()) for column in columns])
+    table = np.array(sums)
+    count, units = len(tasks), sum(len(task.units) for task in tasks)
+    value, low, high = _within(table, critical)
+    noun = "clusters or samples"
+    method = f"{level:.0%} interval by randomization within {count} tasks, {units:,} {noun}"
+    stderr = sqrt(fsum(_variance(task, first, second) for task in tasks)) / count
+    if not table[:, 1].any():
+        figure = Interval(0.0, 0.0, None, None, f"no interval: identical on {units:,} {noun}")
+    elif isinf(low) or isinf(high):
+        figure = Interval(value, stderr, None, None, f"no interval: {units:,} {noun}, too few for a test")
+    else:
+        figure = Interval(value, stderr, *agreeing(low, high, value, p_value >= alpha_of(level)), method)
+    left = []
+    for place in range(count if count > 1 else 0):
+        mean, below, above = _within(np.delete(table, place, axis=0), critical)
+        has_end = not (isinf(below) or isinf(above))
+        left.append(Without(place, mean, below if has_end else None, above if has_end else None))
+    return MacroDifference(figure, tuple(table[:, 0].tolist()), tuple(left), over_other_tasks(table[:, 0], level))
+
+
+def _within(table: Matrix, critical: float) -> tuple[float, float, float]:
+    """The mean of the tasks in these rows with its interval."""
+    share = 1 / len(table)
+    difference, squares, products, shares = (fsum(column) for column in table.T.tolist())
+    ends = interval_of_sums(critical, share * difference, share**2 * squares, share**2 * products, share**2 * shares)
+    return share * difference, *ends
+
+
+def _variance(task: TaskParts, first: int, second: int) -> float:
+    parts = task.units[:, second] - task.units[:, first]
+    rest, count = parts - fsum(parts.tolist()) * task.shares, len(parts)
+    return fsum((rest * rest).tolist()) * count / (count - 1) if count > 1 else 0.0
+
+
+def over_other_tasks(differences: Vector, level: float = LEVEL) -> Interval:
+    """The mean difference as an estimate for tasks like these: t with one degree of freedom fewer than tasks."""
+    return t_interval(mean_estimate(Rows(np.asarray(differences, np.float64))), level=level)
+
+
+def macro_mean(figures: Sequence[Interval]) -> Interval:
+    """The mean of the scores of independent tasks; without an interval if that of a task is missing."""
+    count = len(figures)
+    value = fsum(figure.point for figure in figures) / count
+    errors = [figure.stderr for figure in figures]
+    stderr = None if None in errors else sqrt(fsum(each * each for each in errors if each is not None)) / count
+    below = [figure.point - figure.low for figure in figures if figure.low is not None]
+    above = [figure.high - figure.point for figure in figures if figure.high is not None]
+    if len(below) < count or len(above) < count:
+        missing = count - min(len(below), len(above))
+        return Interval(value, stderr, None, None, f"no interval: {missing} of {count} tasks have none")
+    low, high = (sqrt(fsum(each * each for each in distances)) / count for distances in (below, above))
+    method = f"interval of the mean of {count} tasks, from those of the tasks"
+    return Interval(value, stderr, value - low, value + high, method)

@@ -1,0 +1,338 @@
+"""Ledgers: planted faults are found and named, and the files say what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from multimodal_eval.cli.main import cli
+from multimodal_eval.core.errors import ConfigError, ThresholdError
+from multimodal_eval.run.reproduction import Reproduced, reproduce
+
+RECIPE = """
+name: little
+data: questions.jsonl
+metrics: [multiple_choice]
+rules: {multiple_choice: mmstar@2024}
+options: {multiple_choice: {average: AVERAGE}}
+unit: "%"
+"""
+SIZES = {"art": 12, "biology": 20, "chemistry": 30}
+COUNT = sum(SIZES.values())
+
+
+class World:
+    """62 questions in three categories, the answers of two models, and what is published about the first."""
+
+    def __init__(self) -> None:
+        self.average = "micro"
+        self.questions: list[dict[str, Any]] = []
+        self.answers: list[dict[str, Any]] = []
+        for category, size in SIZES.items():
+            for _ in range(size):
+                number = len(self.questions)
+                question = {"id": f"q_{number + 1}", "gold": "ABCD"[number * 7 % 4], "category": category}
+                self.questions.append(question | {"choices": ["red", "blue", "green", "white"]})
+        for model, step in (("parrot", 3), ("lion", 5)):
+            for number, question in enumerate(self.questions):
+                # The first of every `step` is wrong; in art all are right.
+                wrong = number % step == 0 and question["category"] != "art"
+                letter = "ABCD"["ABCD".index(question["gold"]) - wrong]
+                self.answers.append({"id": question["id"], "model": model, "response": letter, "verdict": not wrong})
+        self.entry: dict[str, Any] = {
+            "recipe": "little.yaml",
+            "answers": "answers.jsonl.gz",
+            "questions": "questions.jsonl",
+            "model": "parrot",
+        }
+        # Numbers 12 to 61 have 50 / 3 multiples of three: 12, 15, … 60 are 17. In biology 7.
+        self.published: list[dict[str, Any]] = [
+            {"figure": "overall", "correct": 45, "total": 62, "value": 72.58, "digits": 2},  # 72.5806
+            {"figure": "category=art", "correct": 12, "total": 12},
+            {"figure": "category=biology", "correct": 13, "total": 20},
+            {"figure": "category=chemistry", "correct": 20, "total": 30},
+        ]
+
+    @property
+    def parrot(self) -> list[dict[str, Any]]:
+        return [row for row in self.answers if row["model"] == "parrot"]
+
+    def only_value(self, value: float, digits: int = 2, **more: Any) -> None:
+        self.published = [{"figure": "overall", "value": value, "digits": digits, **more}]
+
+    def reproduced(self, folder: Path) -> Reproduced:
+        folder.mkdir(exist_ok=True)
+        (folder / "little.yaml").write_text(RECIPE.replace("AVERAGE", self.average))
+        (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, self.questions)) + "\n")
+        text = "\n".join(map(json.dumps, self.answers)) + "\n"
+        (folder / "answers.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+        ledger = folder / "ledger.yaml"
+        ledger.write_text(yaml.safe_dump([{**self.entry, "published": self.published}]))
+        return reproduce(ledger).entries[0]
+
+
+def kinds_of(outcome: Reproduced) -> list[str]:
+    """All reasons: those of the first figure that has one come first."""
+    kinds: list[str] = [reason.kind for cell in outcome.cells for reason in cell.reasons]
+    return kinds + [note.kind for note in outcome.notes]
+
+
+def test_everything_is_equal(tmp_path):
+    outcome = World().reproduced(tmp_path)
+    assert outcome.holds
+    assert (outcome.status, kinds_of(outcome)) == ("equal", [])
+    assert (outcome.compared, outcome.equal_verdicts) == (62, 62)
+    assert [(cell.ours.correct, cell.ours.total) for cell in outcome.cells] == [(45, 62), (12, 12), (13, 20), (20, 30)]
+
+
+def flipped(world: World) -> None:
+    world.parrot[20]["verdict"] = not world.parrot[20]["verdict"]
+
+
+def reversed_verdicts(world: World) -> None:
+    for row in world.parrot:
+        row["verdict"] = not row["verdict"]
+
+
+def dropped_category(world: World) -> None:
+    world.answers = [row for row in world.answers if int(row["id"][2:]) > SIZES["art"]]
+
+
+def missing(world: World) -> None:
+    del world.answers[5]
+    del world.answers[30]
+
+
+def unknown(world: World) -> None:
+    world.answers.append({**world.answers[0], "id": "q_999"})
+
+
+def shifted(world: World) -> None:
+    for row in world.answers:
+        row["id"] = f"q_{int(row['id'][2:]) + 1}"
+
+
+def doubled(world: World) -> None:
+    world.answers += world.parrot[12:20]
+    world.published = [{"figure": "overall", "correct": 50, "total": 70}]  # 12 to 19 have the faults 12, 15, 18
+
+
+def another_split(world: World) -> None:
+    for row in world.answers:
+        row["id"] = f"test_{row['id']}"
+    world.answers[0]["id"] = "q_1"
+
+
+def other_rule(world: World) -> None:
+    # mmstar@2024 takes the first letter; a rule that finds the letter after "answer is" reads the gold answer.
+    for row, question in zip(world.parrot, world.questions, strict=True):
+        if not row["verdict"]:
+            row |= {"response": f"Because of this, the answer is ({question['gold']}).", "verdict": True}
+    world.published = [{"figure": "overall", "correct": 62, "total": 62}]
+
+
+def cut(world: World) -> None:
+    for number, row in enumerate(world.parrot):
+        if not row["verdict"]:
+            # The letter that the authors saw is behind the end.
+            row |= {"response": f"x{number:02d} it is on the left of", "verdict": True}
+    world.published = [{"figure": "overall", "correct": 62, "total": 62}]
+
+
+def index_gold(world: World) -> None:
+    for question in world.questions:
+        question["gold"] = str("ABCD".index(question["gold"]))
+
+
+def number_gold(world: World) -> None:
+    for question in world.questions:
+        question["gold"] = str("ABCD".index(question["gold"]) + 1)
+
+
+def as_fraction(world: World) -> None:
+    world.only_value(0.7258, 4)
+
+
+def macro(world: World) -> None:
+    world.only_value(77.22)  # (1 + 13/20 + 20/30) / 3
+
+
+def micro(world: World) -> None:
+    world.average = "macro(category)"
+    world.only_value(72.58)
+
+
+def macro_without_one(world: World) -> None:
+    world.average = "macro(category)"
+    world.only_value(65.83)  # (13/20 + 20/30) / 2
+
+
+def rounded_inputs(world: World) -> None:
+    world.average = "macro(category)"
+    world.only_value(77.33)  # (100 + 65 + 67) / 3
+
+
+def rounded_twice(world: World) -> None:
+    for row in world.parrot[:12]:
+        row |= {"response": "-", "verdict": False}
+    world.questions, world.answers = world.questions[12:51], world.parrot[12:51]
+    # 13 of the 39 are wrong: 66.667; rounded to one digit and then to none. Published 67 is right, so 66 was cut off.
+    world.only_value(66, 0)
+
+
+def typing_error(world: World) -> None:
+    world.published[0]["value"] = 75.28
+
+
+def wrong_count(world: World) -> None:
+    world.published[2]["correct"] = 14
+
+
+def published_without_category(world: World) -> None:
+    world.published = [{"figure": "overall", "correct": 33, "total": 50, "value": 66.0}]
+
+
+def without_empty(world: World) -> None:
+    for row in world.parrot[-4:]:  # 58 to 61: 60 was wrong before
+        row |= {"response": "", "verdict": False}
+    world.published = [{"figure": "overall", "correct": 42, "total": 58}]
+
+
+def other_model(world: World) -> None:
+    # The lion fails at multiples of five from 12 to 61: 15, … 60 are 10.
+    world.published = [{"figure": "overall", "correct": 52, "total": 62}]
+
+
+def drawn(world: World) -> None:
+    for row in world.parrot[13:15]:
+        row |= {"response": "-", "drawn": True}
+    world.published = world.published[:1]
+
+
+def other_extraction(world: World) -> None:
+    for row, question in list(zip(world.parrot, world.questions, strict=True))[13:15]:
+        row |= {"response": "- what is left", "extraction": question["gold"]}
+
+
+def other_labels(world: World) -> None:
+    world.questions[12]["category"] = "chemistry"
+
+
+FAULTS: dict[Callable[[World], None], str] = {
+    flipped: "verdicts",
+    reversed_verdicts: "reversed verdicts",
+    dropped_category: "category",
+    missing: "missing ids",
+    unknown: "unknown ids",
+    shifted: "shifted ids",
+    doubled: "doubled ids",
+    another_split: "split",
+    other_rule: "rule",
+    cut: "cut answers",
+    index_gold: "gold",
+    number_gold: "gold",
+    as_fraction: "unit",
+    macro: "average",
+    micro: "average",
+    macro_without_one: "average",
+    rounded_inputs: "rounding",
+    rounded_twice: "rounding",
+    typing_error: "printed value",
+    wrong_count: "stored score",
+    published_without_category: "category",
+    without_empty: "denominator",
+    other_model: "model",
+    drawn: "draw",
+    other_extraction: "extraction",
+    other_labels: "labels",
+}
+
+
+@pytest.mark.slow
+def test_planted_faults_are_named(tmp_path):
+    wrong = []
+    for fault, kind in FAULTS.items():
+        world = World()
+        fault(world)
+        outcome = kinds_of(world.reproduced(tmp_path / fault.__name__))
+        if kind not in outcome[:1]:
+            wrong.append(f"{fault.__name__}: {outcome} instead of {kind}")
+    assert not wrong, "\n".join(wrong)
+
+
+# The file
+
+MESSAGES = {
+    "declared: explained": "`why`",
+    "declared: nearly": "`declared` must be equal, within rounding or explained",
+    "anwsers: x": "no setting is named 'anwsers'. Did you mean 'answers'?",
+    "recipe: litle.yaml": "no benchmark is named 'litle.yaml'",
+    "answers: answer.jsonl": "Name the folder with --data DIR",
+    "model: parot": "Did you mean 'parrot'?",
+    "rule: mmstar@2025": "Did you mean 'mmstar@2024'?",
+    "columns: {response: reply}": "the files have no column 'reply'",
+    "published: []": "`published` is empty",
+    "published: [{figure: art}]": "CATEGORY=VALUE",
+    "published: [{figure: overall}]": "give `value`, or `correct` and `total`",
+    "published: [{correct: 4}]": "give `value`, or `correct` and `total`",
+    "published: [{figure: categry=art, value: 3}]": "Did you mean 'category'?",
+    "published: [{value: 3, unit: permille}]": "`unit` must be one of %, percent, fraction",
+}
+
+
+def test_mistakes_in_a_ledger_are_named_with_file_and_entry(tmp_path):
+    world = World()
+    world.reproduced(tmp_path)
+    wrong = []
+    for change, message in MESSAGES.items():
+        ledger = tmp_path / "ledger.yaml"
+        ledger.write_text(yaml.safe_dump([{**world.entry, "published": world.published, **yaml.safe_load(change)}]))
+        try:
+            reproduce(ledger)
+        except ConfigError as error:
+            if message not in str(error) or "ledger.yaml: entry 1 (" not in str(error):
+                wrong.append(f"{change}: {error}")
+        else:
+            wrong.append(f"{change}: no error")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_records_of_vlmevalkit_are_answers(tmp_path):
+    """Its columns are index, question, A to D, answer, prediction, and hit of an evaluation."""
+    world = World()
+    world.reproduced(tmp_path)
+    heads = ("index", "question", "A", "B", "C", "D", "category", "answer", "prediction", "hit")
+    rows = [heads]
+    for question, row in zip(world.questions, world.parrot, strict=True):
+        texts = (row["response"], str(int(row["verdict"])))
+        rows.append((question["id"], "Which?", *question["choices"], question["category"], question["gold"], *texts))
+    (tmp_path / "Parrot_MMStar.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    entry = {"recipe": "little.yaml", "answers": "Parrot_MMStar.tsv", "model": "Parrot", "published": world.published}
+    (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
+    outcome = reproduce(tmp_path / "ledger.yaml").entries[0]
+    assert (outcome.status, kinds_of(outcome)) == ("equal", [])
+    assert (outcome.compared, outcome.equal_verdicts) == (62, 62)
+
+
+def test_the_command_exits_with_3_if_something_is_not_as_declared(tmp_path):
+    world = World()
+    macro(world)
+    world.reproduced(tmp_path)
+    outcome = CliRunner().invoke(cli, ["reproduce", str(tmp_path / "ledger.yaml"), "--format", "json"])
+    assert isinstance(outcome.exception, ThresholdError)
+    assert "little.yaml, parrot: declared equal, but different" in str(outcome.exception)
+    content = json.loads(outcome.stdout)
+    cell = content["entries"][0]["published"][0]
+    assert (cell["published"]["value"], cell["ours"]["correct"], cell["ours"]["total"]) == (77.22, 45, 62)
+    assert cell["reasons"][0]["kind"] == "average"
+    assert content["broken"] == ["little.yaml, parrot"]
+    table = CliRunner().invoke(cli, ["reproduce", str(tmp_path / "ledger.yaml")]).stdout
+    assert "0 of 1 published figure equal; 1 of 1 entries are not what they declare" in table
+    assert "the mean over category is 77.2222, as published" in " ".join(table.replace("│", " ").split())
