@@ -78,7 +78,7 @@ def test_a_click_replaces_a_search_that_is_not_answered_yet(visit, server):
         page.keyboard.type("a")
     with page.expect_event("requestfailed", lambda request: "q=a&" in request.url):
         page.locator("#sort-name").press("Enter")
-    page.locator("th[aria-sort=descending]").wait_for()
+    page.locator("th[aria-sort=ascending]").wait_for()
     expect(page.locator("tr[data-line]")).to_have_count(3)
     assert seen.console == []
 
