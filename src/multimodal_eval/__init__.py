@@ -40,11 +40,9 @@ if TYPE_CHECKING:
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.evaluate import evaluate, resume
     from multimodal_eval.run.generated import GeneratedRun, generate
-    from multimodal_eval.run.import_log import import_log
-    from multimodal_eval.run.import_logs import import_logs
-    from multimodal_eval.run.judged_pairs import compare_by_judge
+    from multimodal_eval.run.import_log import import_log, import_logs
+    from multimodal_eval.run.judged_pairs import compare_by_judge, rank_by_judge
     from multimodal_eval.run.label_plan import LabelPlan, plan_labels
-    from multimodal_eval.run.ranking import rank_by_judge
     from multimodal_eval.run.rescore import rescore
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
@@ -105,14 +103,14 @@ _MODULES = {
     "export": "interop.export.registry",
     "generate": "run.generated",
     "import_log": "run.import_log",
-    "import_logs": "run.import_logs",
+    "import_logs": "run.import_log",
     "label_scores": "interop.list_scores",
     "load_run": "data.runs.run",
     "log_scores": "interop.callbacks.log_scores",
     "metric": "core.registry",
     "plan_labels": "run.label_plan",
     "power": "analysis.power",
-    "rank_by_judge": "run.ranking",
+    "rank_by_judge": "run.judged_pairs",
     "rate": "analysis.judge_ratings",
     "register": "core.registry",
     "rescore": "run.rescore",

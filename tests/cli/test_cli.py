@@ -394,7 +394,7 @@ import sys
 from multimodal_eval.cli.main import cli
 cli.main({command}, standalone_mode=False)
 suspects = ("pandas", "pyarrow.compute", "pyarrow.dataset", "scipy.special", "scipy.stats", "torch", "onnxruntime")
-suspects += ("aiohttp", "multimodal_eval.judges", "multimodal_eval.lint._injection_patterns")
+suspects += ("aiohttp", "multimodal_eval.judges", "multimodal_eval.lint.injection")
 heavy = [name for name in suspects if name in sys.modules]
 assert not heavy, heavy
 """

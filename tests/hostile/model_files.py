@@ -53,7 +53,7 @@ def _gguf(folder: Path) -> object:
 
 
 def _navec(folder: Path) -> object:
-    from multimodal_eval.models.sentences.navec import NavecFile
+    from multimodal_eval.models.sentences.tokens import NavecFile
 
     return NavecFile(next(folder.iterdir())).vectors([0, 1])
 

@@ -15,8 +15,15 @@ from multimodal_eval import Run, Sample, evaluate
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
-from multimodal_eval.lint._injection_patterns import ITSELF, OTHER_SCRIPTS, PATTERNS, RATED
-from multimodal_eval.lint.injection import addresses_judge, judged_columns, judged_texts
+from multimodal_eval.lint.injection import (
+    ITSELF,
+    OTHER_SCRIPTS,
+    PATTERNS,
+    RATED,
+    addresses_judge,
+    judged_columns,
+    judged_texts,
+)
 from tests.golden.load import golden
 
 parser: Any = import_module("re._parser")

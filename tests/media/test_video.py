@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import MediaError
 from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.outgoing import frame_places, frame_rules, video_frames
 from multimodal_eval.media.policy import MediaPolicy
-from multimodal_eval.media.video import frame_places, frame_rules, video_frames
 
 
 def test_places_are_the_middles_of_equal_stretches():

@@ -144,7 +144,7 @@ def served(
     folder: Path, label: LabelOptions | None = None, media_roots: Sequence[Path] = (), **limits: Any
 ) -> Iterator[str]:
     """Serve the folder in another thread; gives the address. `limits` are those of `viewer_server`."""
-    from multimodal_eval.report.viewer.serving import viewer_server
+    from multimodal_eval.report.viewer.guard import viewer_server
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

@@ -15,7 +15,7 @@ from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameErro
 from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run.ranking import PairChoice
+from multimodal_eval.run.judged_pairs import PairChoice
 from tests.judges.ranked_systems import answers_in, fair_judge, quality, runs_of, strict_judge
 
 QUALITIES = {"owl": 2.0, "parrot": 1.0, "finch": 0.9}

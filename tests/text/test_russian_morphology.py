@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.text.russian import open_morphology
+from multimodal_eval.text.synonyms import open_morphology
 
 pytest.importorskip("pymorphy3")
 

@@ -15,7 +15,7 @@ import pytest
 from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.resources.catalogue import CATALOGUE, File, get_resource
 from multimodal_eval.resources.store import folder_of, home
-from multimodal_eval.text import russian, synonyms
+from multimodal_eval.text import synonyms
 from multimodal_eval.text.synonyms import get_synonyms
 
 FORMS = {
@@ -66,7 +66,7 @@ def fetched(tmp_path, monkeypatch):
     monkeypatch.setitem(CATALOGUE, "wiktionary-ru", resource)
     folder_of(resource).mkdir(parents=True)
     database.rename(folder_of(resource) / database.name)
-    monkeypatch.setattr(russian, "open_morphology", Morphology)
+    monkeypatch.setattr(synonyms, "open_morphology", Morphology)
     monkeypatch.setattr(synonyms, "_opened", {})
     return home() / "resources"
 
@@ -136,7 +136,7 @@ def test_numbers_worked_out_by_hand(fetched):
 def test_what_is_missing_is_reported_with_the_command_that_installs_it(fetched, monkeypatch):
     advice = r"Get what Russian needs with: pip install 'multimodal-eval\[ru\]'$"
     with monkeypatch.context() as patch:
-        patch.setattr(russian, "package_version", lambda name: importlib.metadata.version(f"{name}-missing"))
+        patch.setattr(synonyms, "package_version", lambda name: importlib.metadata.version(f"{name}-missing"))
         with pytest.raises(UnavailableError, match=rf"pymorphy3-missing is not installed\. {advice}"):
             get_synonyms("wiktionary", "ru")
     for file in folder_of(get_resource("wiktionary-ru")).iterdir():

@@ -26,7 +26,7 @@ from multimodal_eval.display.blocks import Block, Finding, Text
 
 if TYPE_CHECKING:
     from multimodal_eval.run.engine.base import Engine
-    from multimodal_eval.run.import_logs import ImportedSuite
+    from multimodal_eval.run.import_log import ImportedSuite
 
 
 @click.command("import", cls=LayeredCommand)
@@ -57,8 +57,7 @@ def import_log(log: Path, output: Any, by: tuple[str, ...], **params: Any) -> No
     from multimodal_eval.data.readers import limits
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.import_log import read_logs
-    from multimodal_eval.run.import_logs import is_in_suite
+    from multimodal_eval.run.import_log import is_in_suite, read_logs
     from multimodal_eval.run.opening import file_name, new_folder, planned
 
     refuse_overwrite_alone({**params, "output": output})
@@ -86,7 +85,7 @@ def _import_suite(log: Path, output: Any, engine: Engine, settings: dict[str, An
     """Import each log as a run of a suite, and show the table of the new runs."""
     from multimodal_eval.analysis.suite import suite
     from multimodal_eval.cli.finish import gates_of
-    from multimodal_eval.run.import_logs import import_logs
+    from multimodal_eval.run.import_log import import_logs
     from multimodal_eval.run.opening import file_name, new_folder
 
     if gates_of(params):

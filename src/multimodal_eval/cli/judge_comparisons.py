@@ -244,8 +244,8 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.comparisons import answered
     from multimodal_eval.run.engine.base import Engine
+    from multimodal_eval.run.judged_pairs import PairChoice, ranking
     from multimodal_eval.run.opening import new_folder
-    from multimodal_eval.run.ranking import PairChoice, ranking
 
     if len(runs) < 2:
         raise click.UsageError("name at least two runs")

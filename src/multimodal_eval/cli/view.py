@@ -159,8 +159,7 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
     for package in ("starlette", "uvicorn", "duckdb"):
         require(package, extra="view", purpose="mmeval view")
     from multimodal_eval.report.viewer.app import create_app
-    from multimodal_eval.report.viewer.guard import host_check
-    from multimodal_eval.report.viewer.serving import viewer_server
+    from multimodal_eval.report.viewer.guard import host_check, viewer_server
 
     with _listen(host, port) as listening:
         port = listening.getsockname()[1]

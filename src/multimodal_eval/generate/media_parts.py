@@ -16,9 +16,16 @@ from multimodal_eval.generate.protocol import Media, MediaKind
 from multimodal_eval.generate.turns import Reference
 from multimodal_eval.media.content import is_url
 from multimodal_eval.media.images import image_bytes
-from multimodal_eval.media.outgoing import audio_file, image_file, image_rules, video_file
+from multimodal_eval.media.outgoing import (
+    audio_file,
+    frame_rules,
+    image_file,
+    image_rules,
+    require_decoder,
+    video_file,
+    video_frames,
+)
 from multimodal_eval.media.policy import MediaPolicy
-from multimodal_eval.media.video import frame_rules, require_decoder, video_frames
 
 __all__ = ["MediaParts"]
 

@@ -28,7 +28,7 @@ def test_russian_paraphrases_are_similar_and_unrelated_texts_are_not(weights):
 def test_word_vectors_equal_those_of_navec(weights):
     from navec import Navec
 
-    from multimodal_eval.models.sentences.navec import FILE, NavecFile
+    from multimodal_eval.models.sentences.tokens import FILE, NavecFile
 
     path = find_model("navec-ru").file(FILE)
     theirs, ours = Navec.load(str(path)), NavecFile(path)

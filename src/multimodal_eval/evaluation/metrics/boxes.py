@@ -30,8 +30,7 @@ from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import UNREAD, Score, unscored
-from multimodal_eval.evaluation.rules.box import BoxRule, Corners, PlacedBox, Unit
-from multimodal_eval.evaluation.rules.point import PlacedPoint, PointRule
+from multimodal_eval.evaluation.rules.box import BoxRule, Corners, PlacedBox, PlacedPoint, PointRule, Unit
 
 __all__ = [
     "BoxRuleName",

@@ -29,9 +29,9 @@ def find(name: str) -> ModelEntry[SentenceEncoder]:
     encoder = _look_up(name)
     model, languages = encoder.model, encoder.languages
     if encoder.runner == "navec":
-        from multimodal_eval.models.sentences import navec
+        from multimodal_eval.models.sentences.tokens import NavecEncoder, label_of
 
-        return ModelEntry(navec.label_of(model), model.check, lambda: CachedSentenceEncoder(navec.NavecEncoder(model)))
+        return ModelEntry(label_of(model), model.check, lambda: CachedSentenceEncoder(NavecEncoder(model)))
     if encoder.runner != "bert":
         from multimodal_eval.models.sentences import on_torch as sentence_torch
 
