@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.contests.public_reasons import UNKNOWN, public_reason
+from multimodal_eval.contests.submissions import UNKNOWN, public_reason
 from multimodal_eval.core.errors import ConfigError, InputError, NothingScoredError, Problem
 
 SECRET = "okapi '17' \"x\" it's"

@@ -12,7 +12,7 @@ from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.metric_names import ALIASES, JUDGES, NOT_HERE, metric_advice
 from multimodal_eval.evaluation.metrics_registry import get_metric, list_available
-from multimodal_eval.judges.built_in_judges import judges
+from multimodal_eval.judges.forms.by_name import judges
 
 
 @pytest.mark.parametrize(

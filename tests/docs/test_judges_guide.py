@@ -13,9 +13,8 @@ from multimodal_eval import Sample, load_run
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeForm
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.judges.built_in_judges import judges
 from multimodal_eval.judges.form import UnreadableVerdictError
-from multimodal_eval.judges.forms.by_name import form_of
+from multimodal_eval.judges.forms.by_name import form_of, judges
 from multimodal_eval.judges.prompt_texts import VARIABLES
 from multimodal_eval.run.judging.files import read_judge
 from tests.docs.page_commands import commands, run, write_files

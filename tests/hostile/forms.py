@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from starlette.testclient import TestClient
 
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from multimodal_eval.report.viewer.run_notes import RunNote
 from tests.hostile.campaign import FaultError, campaign, shared
 from tests.hostile.mutations import TEXTS as ODD_TEXTS

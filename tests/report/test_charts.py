@@ -11,10 +11,9 @@ from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.display.blocks import FigureRow, Figures
-from multimodal_eval.display.differences import against, leader
+from multimodal_eval.display.comparison_verdict import against, leader
 from multimodal_eval.display.renderer import rendered
-from multimodal_eval.report.distributions import Distribution
-from multimodal_eval.report.histograms import histogram
+from multimodal_eval.report.distributions import Distribution, histogram
 from tests.report.verdict.comparisons import all_pairs, comparison, metric
 
 METRICS = ["rouge_l", "cider_d", "perplexity", "chrf"]  # from 0 to 1, to 10, without an upper limit, to 100

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from tests.report.viewer.viewed import compared
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"

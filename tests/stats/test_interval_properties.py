@@ -17,11 +17,11 @@ from multimodal_eval.core.aggregates import aggregate_of, estimate_of
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from multimodal_eval.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from multimodal_eval.stats.estimates import pass_at_k
 from multimodal_eval.stats.intervals import interval
 from multimodal_eval.stats.macro_f1 import classification_scores
 from multimodal_eval.stats.multi_annotator import score_soft
 from multimodal_eval.stats.paired import compare, standings
-from multimodal_eval.stats.pass_at_k import pass_at_k
 from multimodal_eval.stats.stratified import Strata, stratified_mean
 
 KINDS = {

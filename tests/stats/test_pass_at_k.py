@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.stats.pass_at_k import between_epochs, is_binary, ks_of, pass_at_k
+from multimodal_eval.stats.estimates import between_epochs, is_binary, ks_of, pass_at_k
 
 
 def test_values_worked_out_by_hand():

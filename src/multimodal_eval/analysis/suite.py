@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from multimodal_eval.analysis.suite_columns import Column, aligned, entries_of, in_columns
-from multimodal_eval.analysis.suite_joined import joined
 from multimodal_eval.analysis.suite_table import (
     SuiteCell,
     SuiteColumn,
@@ -17,7 +16,7 @@ from multimodal_eval.analysis.suite_table import (
     SuiteTable,
     TaskDifference,
 )
-from multimodal_eval.analysis.suite_tests import Settings, averages, cells_of, scale_of, tested_columns
+from multimodal_eval.analysis.suite_tests import Settings, averages, cells_of, joined, scale_of, tested_columns
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.data.runs.suite_folder import (

@@ -130,9 +130,9 @@ def prompts() -> None:
 @ls.command()
 def judges() -> None:
     """List the built-in judges for `--metrics judge:NAME --judge PROVIDER:MODEL`."""
-    from multimodal_eval.judges import built_in_judges
+    from multimodal_eval.judges.forms import by_name
 
-    rows = [Row([f"judge:{name}", about]) for name, about in built_in_judges.judges().items()]
+    rows = [Row([f"judge:{name}", about]) for name, about in by_name.judges().items()]
     _list(
         Table(["judge", "what it decides"], rows, 2),
         "All of it: mmeval card judge:NAME. Your own: judge:FILE.yaml, see docs/judges.md",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.report.viewer.labelling.options import LabelOptions
+    from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 
 
 # The options for labelling.
@@ -88,7 +88,7 @@ def label_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def labelling(params: Params) -> LabelOptions | None:
     """What is labelled; None without --label, which the other options need."""
-    from multimodal_eval.report.viewer.labelling.options import LabelOptions
+    from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 
     if params["label_file"] is None:
         for name, option in _NAMES.items():

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.display import p_comparison
-from multimodal_eval.display.differences import Difference, against, leader
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import Tone, Verdict, amount, counted, estimate, label, listed, plain, signed
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import Carrier, MetricComparison, Pair, RunComparison
 
-__all__ = ["MARGINS", "carried", "of_comparison"]
+__all__ = ["MARGINS", "Difference", "against", "carried", "leader", "of_comparison"]
 
 
 WHICH, ENOUGH, AGREE = "Which run is better?", "Are there enough samples?", "Do the metrics agree?"
@@ -237,3 +236,48 @@ def _agreement_of_many(comparison: RunComparison, main: MetricComparison, best: 
         f"{label(best)} is also best by {f'all {total}' if ahead == len(others) > 1 else f'{ahead:,} of the {total}'}"
     )
     yield Verdict(AGREE, f"{answer}{'; ' + rest if rest else ''}.", "warning" if ahead < len(others) / 2 else "")
+
+
+# Every run of a comparison against one of them.
+
+_OPPOSITE = {"better": "worse", "worse": "better"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A run compared with the baseline of the figure: the run minus the baseline."""
+
+    run: str
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    verdict: str
+
+
+def leader(comparison: RunComparison, main: str) -> str:
+    """The run with the best score of a metric, the first one of equals; of two runs, the first, whichever is better."""
+    if len(comparison.runs) == 2:
+        return comparison.runs[0]
+    metric = next((each for each in comparison.numbers if each.name == main), comparison.numbers[0])
+    sign = -1 if metric.direction == "lower" else 1
+    return max(metric.systems, key=lambda system: sign * system.value).name
+
+
+def against(metric: MetricComparison, baseline: str) -> list[Difference]:
+    """Every other run compared with the baseline, in the order of the runs."""
+    differences = [_turned(pair) if pair.second == baseline else _as_is(pair) for pair in metric.pairs]
+    pairs = zip(metric.pairs, differences, strict=True)
+    by_run = {each.run: each for pair, each in pairs if baseline in (pair.first, pair.second)}
+    return [by_run[system.name] for system in metric.systems if system.name in by_run]
+
+
+def _as_is(pair: Pair) -> Difference:
+    return Difference(pair.second, pair.difference, pair.stderr, pair.low, pair.high, pair.p_value, pair.verdict)
+
+
+def _turned(pair: Pair) -> Difference:
+    low, high = (None if end is None else -end for end in (pair.high, pair.low))
+    verdict = _OPPOSITE.get(pair.verdict, pair.verdict)
+    return Difference(pair.first, -pair.difference, pair.stderr, low, high, pair.p_value, verdict)

@@ -22,8 +22,7 @@ from multimodal_eval.display.names import printed
 from multimodal_eval.display.page import PageRenderer
 from multimodal_eval.display.wording import Verdict
 from multimodal_eval.evaluation.cards import card_text
-from multimodal_eval.report.distributions import Distribution, distribution
-from multimodal_eval.report.histograms import Histogram, histogram
+from multimodal_eval.report.distributions import Distribution, Histogram, distribution, histogram
 from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run, without_samples
 from multimodal_eval.report.samples import EXPLANATIONS, PER_GROUP, TITLES, Chosen, Shown, choose, shown_samples

@@ -17,8 +17,15 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError, UnavailableError
 from multimodal_eval.data.runs.remote_storage import RemoteStorage
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.storage import LocalStorage, copy_file, is_url, located, storage_at, take_file
-from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
+from multimodal_eval.data.runs.storage import (
+    LocalStorage,
+    TemporaryStorage,
+    copy_file,
+    is_url,
+    located,
+    storage_at,
+    take_file,
+)
 from tests.run_info import run_info
 
 KINDS = ["local", "memory", "object store", "disk by fsspec", "temporary"]

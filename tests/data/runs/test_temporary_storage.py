@@ -10,8 +10,8 @@ import pytest
 
 from multimodal_eval import Run, Sample, evaluate, load_run, metric, rescore, resume
 from multimodal_eval.core.errors import OpenSamplesError
-from multimodal_eval.data.runs import run_folder, temporary_storage
-from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
+from multimodal_eval.data.runs import run_folder
+from multimodal_eval.data.runs.storage import TemporaryStorage
 from tests.parts import set_part_size
 
 SAMPLES = [
@@ -40,7 +40,7 @@ def test_nothing_is_written_until_it_is_needed(tmp_path):
 
 
 def test_large_contents_are_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(temporary_storage, "_MOST_BYTES", 10)
+    monkeypatch.setattr("multimodal_eval.data.runs.storage._MOST_BYTES", 10)
     storage = TemporaryStorage(tmp_path / "run")
     for _ in range(5):
         storage.write_bytes("same", b"12345678")  # replaces the old content

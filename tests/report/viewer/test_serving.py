@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from multimodal_eval.report.viewer.guard import viewer_server
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from tests.report.visits import served
 
 PATIENCE = 600.0  # seconds until a test gives up

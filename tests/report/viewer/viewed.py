@@ -19,7 +19,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.viewer.app import create_app
 from multimodal_eval.report.viewer.guard import host_check
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 
 PORT = 8000
 HOST = f"127.0.0.1:{PORT}"

@@ -7,8 +7,7 @@ import pytest
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeModel
-from multimodal_eval.judges.built_in_judges import judges
-from multimodal_eval.judges.forms.by_name import FORMS, form_of
+from multimodal_eval.judges.forms.by_name import FORMS, form_of, judges
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.judging.files import read_judge
 from tests.cli.command_line import called

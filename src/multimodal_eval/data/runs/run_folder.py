@@ -37,8 +37,15 @@ from multimodal_eval.data.runs.run_content import (
     piece_of,
     to_parquet,
 )
-from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Location, Write, below, storage_at
-from multimodal_eval.data.runs.temporary_storage import TemporaryStorage
+from multimodal_eval.data.runs.storage import (
+    TEMPORARY,
+    LocalStorage,
+    Location,
+    TemporaryStorage,
+    Write,
+    below,
+    storage_at,
+)
 
 __all__ = ["Fault", "faults"]
 

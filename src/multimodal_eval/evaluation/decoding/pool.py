@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.child_process import main_hidden
 from multimodal_eval.core.machine import cores
-from multimodal_eval.evaluation.decoding.shared_bytes import SharedBytes
 from multimodal_eval.evaluation.decoding.tickets import Line, Submitted, Ticket, finish, take
-from multimodal_eval.evaluation.decoding.worker import FREE, Decoded, InMemory, Results, Task, serve
+from multimodal_eval.evaluation.decoding.worker import FREE, Decoded, InMemory, Results, SharedBytes, Task, serve
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

@@ -6,9 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from multimodal_eval.core.errors import ConfigError
+import msgspec
 
-__all__ = ["whole_file", "write_text", "yaml_text"]
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.figure import Figure
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.display.run_findings import claims
+
+__all__ = ["UNCORRECTED", "claim_of", "published", "whole_file", "write_text", "yaml_text"]
 
 
 def only_data_file(inputs: Sequence[str | Path], name: str) -> Path:
@@ -45,3 +50,22 @@ def yaml_text(content: object) -> str:
 
     text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=2**31)
     return text
+
+
+# What is published of a score that labels correct, and what is said of the score of a judge without labels.
+
+UNCORRECTED = "uncorrected"  # the name of the judge's own score beside the corrected one
+
+
+def published(figure: Figure) -> tuple[Figure, Figure | None]:
+    """The figure that is the value, and the judge's own score beside it if human labels correct it."""
+    corrected = figure.calibrated
+    if corrected is None or corrected.value is None:
+        return figure, None
+    value = figure.with_estimate(corrected, labels=corrected.labels, column=corrected.column, calibrated=None)
+    return value, msgspec.structs.replace(figure, calibrated=None)
+
+
+def claim_of(run: Run, metric: str) -> str | None:
+    """What the score of a judge is without human labels; None for other scores."""
+    return next(claims(run, metric), None) if metric in run.info.config.judges else None

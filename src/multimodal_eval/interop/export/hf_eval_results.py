@@ -18,8 +18,7 @@ from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.files import yaml_text
-from multimodal_eval.interop.export.judged import claim_of, published
+from multimodal_eval.interop.export.files import claim_of, published, yaml_text
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.score_grid import not_shares
 

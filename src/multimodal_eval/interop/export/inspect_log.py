@@ -25,8 +25,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.arranged_input import epoch_id, sample_id
 from multimodal_eval.data.readers.problems import Columns
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.files import whole_file
-from multimodal_eval.interop.export.judged import UNCORRECTED, claim_of, published
+from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, published, whole_file
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 

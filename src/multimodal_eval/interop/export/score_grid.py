@@ -24,7 +24,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.blocks import Cell, Row, Strong, Table
 from multimodal_eval.display.figure_tables import coverage
 from multimodal_eval.display.names import printed
-from multimodal_eval.interop.export.judged import UNCORRECTED, claim_of
+from multimodal_eval.interop.export.files import UNCORRECTED, claim_of
 from multimodal_eval.stats.randomization import ROUNDS
 
 __all__ = ["OPTIONS", "GridCell", "GridRow", "ScoreGrid", "grid_table", "not_shares", "score_grid"]

@@ -8,7 +8,7 @@ from math import isfinite
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.accumulator import ScoreValue
-from multimodal_eval.interop.export.judged import UNCORRECTED, published
+from multimodal_eval.interop.export.files import UNCORRECTED, published
 
 __all__ = ["flat_values", "run_values"]
 

@@ -1,17 +1,19 @@
-"""Find a form by its name."""
+"""Find a form, or a judge that comes with the package, by its name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
 
-from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, UnknownNameError, did_you_mean
 from multimodal_eval.core.judge_config import COMPARING, JudgeConfig, JudgeForm
 from multimodal_eval.judges.form import Form
 from multimodal_eval.judges.forms.comparisons import Listwise, Pairwise
 from multimodal_eval.judges.forms.one_answer import Binary, Clair, Extract, Rubric, Scale
 
-__all__ = ["FORMS", "check_judge", "form_of"]
+__all__ = ["FORMS", "check_judge", "form_of", "judge_text", "judges"]
 
 
 # Settings of a judge that contradict each other, in plain words.
@@ -113,3 +115,26 @@ def form_of(config: JudgeConfig) -> Form:
     if config.form not in FORMS:  # of a configuration that was made in Python
         raise UnknownNameError("form of judging", config.form, list(FORMS))
     return FORMS[config.form](config)
+
+
+# The judges that come with the package: the files in `built_in`. Their models are the user's choice.
+
+_FOLDER = files("multimodal_eval.judges").joinpath("built_in")
+_SUFFIX = ".yaml"
+
+
+@cache
+def judges() -> dict[str, str]:
+    """The names of the judges, and what each is for: the first comment of its file."""
+    names = sorted(file.name.removesuffix(_SUFFIX) for file in _FOLDER.iterdir() if file.name.endswith(_SUFFIX))
+    return {name: judge_text(name).partition("\n")[0].removeprefix("#").strip() for name in names}
+
+
+def judge_text(name: str) -> str:
+    """The YAML text of a judge."""
+    file = _FOLDER.joinpath(f"{name}{_SUFFIX}")
+    if not name.isidentifier() or not file.is_file():
+        raise ConfigError(
+            f"no judge is named {name!r}.{did_you_mean(name, list(judges()))}. The file of your own judge ends in .yaml"
+        )
+    return file.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from math import ceil, floor, log10
 
 from multimodal_eval.analysis.leaderboard import Leaderboard, Refused, Standing
-from multimodal_eval.contests.public_reasons import UNKNOWN
+from multimodal_eval.contests.submissions import UNKNOWN
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import InputFile
 from multimodal_eval.core.system_files import DEVICE

@@ -28,12 +28,12 @@ from multimodal_eval.display.page import interval_drawing
 from multimodal_eval.display.plain_text import LONGEST_READ, as_html
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.viewer.comparison import Compare, ComparisonCache, RunChoices
-from multimodal_eval.report.viewer.comparison_pages import ComparisonPages
+from multimodal_eval.report.viewer.comparison_pages import ComparisonPages, ScatterPages
 from multimodal_eval.report.viewer.database import TooSlowError
 from multimodal_eval.report.viewer.guard import Guard
 from multimodal_eval.report.viewer.histograms import Histograms
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
 from multimodal_eval.report.viewer.labelling.pages import WRITABLE, written_routes
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from multimodal_eval.report.viewer.pages import Pages, status_of
 from multimodal_eval.report.viewer.pairs import PairStore
 from multimodal_eval.report.viewer.run_list import Summaries
@@ -43,7 +43,6 @@ from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line
 from multimodal_eval.report.viewer.sample_query import status_label
 from multimodal_eval.report.viewer.samples_view import ValueLists
-from multimodal_eval.report.viewer.scatter_pages import ScatterPages
 from multimodal_eval.report.viewer.store import Store
 from multimodal_eval.report.viewer.suite_pages import SuitePages
 

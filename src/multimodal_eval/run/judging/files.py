@@ -18,8 +18,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.setting_words import Sections, in_words
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
 from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.built_in_judges import judge_text
-from multimodal_eval.judges.forms.by_name import form_of
+from multimodal_eval.judges.forms.by_name import form_of, judge_text
 
 __all__ = ["SECTIONS", "is_file", "judge_card", "read_judge", "with_extraction", "with_judges", "with_template"]
 
@@ -103,8 +102,7 @@ def read_judge(source: str, *, allow_outside: bool = False) -> JudgeConfig:
 
     In the file, `model` may be a single name, and `prompt` is a file in its folder, or anywhere with `allow_outside`.
     """
-    from multimodal_eval.judges.built_in_judges import judge_text
-    from multimodal_eval.judges.forms.by_name import check_judge
+    from multimodal_eval.judges.forms.by_name import check_judge, judge_text
 
     path = Path(source)
     if is_file(source):

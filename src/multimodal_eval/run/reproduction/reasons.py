@@ -14,10 +14,9 @@ import numpy as np
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.run.reproduction.answers import FIELDS, Answers, Row, Source, answers_of, row_of, values_of
-from multimodal_eval.run.reproduction.equality import has_counts, has_value, status_of
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry
 from multimodal_eval.run.reproduction.records import Cell, Counts, Kind, Reason, Verdict
-from multimodal_eval.run.reproduction.scoring import Scored, Scorer
+from multimodal_eval.run.reproduction.scoring import Scored, Scorer, has_counts, has_value, status_of
 
 __all__ = ["Reasons"]
 

@@ -20,10 +20,11 @@ from multimodal_eval.core.score import UNREAD, Rows, Score
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.crosswalk import axis_of, rules_of_metric
 from multimodal_eval.run.reproduction.answers import Row, values_of
-from multimodal_eval.run.reproduction.ledger import OVERALL, Entry
-from multimodal_eval.run.reproduction.records import Counts
+from multimodal_eval.run.reproduction.ledger import OVERALL, Entry, Published
+from multimodal_eval.run.reproduction.records import Counts, Status
 
-__all__ = ["Scored", "Scorer"]
+__all__ = ["Scored", "Scorer", "has_counts", "has_value", "status_of"]
+
 
 EXTRACTED = "/extracted"  # the end of the names of rules that read extractions
 
@@ -158,3 +159,37 @@ class Scorer:
 
 def _plain(text: object) -> str:
     return str(text).strip().removeprefix("(").removesuffix(")")
+
+
+# Whether a score is the published one.
+
+_ROUND = 1e-9  # of computing
+
+
+def status_of(published: Published, counts: Counts | None) -> Status:
+    """Counts decide. A value alone must be what the score is printed as, or differ by less than its last digit."""
+    if counts is None or (published.correct is not None and not has_counts(published, counts)):
+        return "different"
+    if published.value is None:
+        return "equal"
+    digit = 10.0**-published.printed_digits
+    apart = abs(counts.value - published.value)
+    if apart <= digit / 2 + _ROUND:
+        return "equal"
+    if apart < digit:
+        return "within rounding" if published.correct is None else "equal"
+    return "different"
+
+
+def has_counts(published: Published, counts: Counts) -> bool:
+    """Whether the counts are the published ones."""
+    correct = counts.correct if counts.correct is not None else float("nan")
+    return (
+        published.correct is not None and abs(correct - published.correct) < _ROUND and counts.total == published.total
+    )
+
+
+def has_value(published: Published, value: float) -> bool:
+    """Whether a value is printed as the published one."""
+    half = 10.0**-published.printed_digits / 2
+    return published.value is not None and abs(value - published.value) <= half + _ROUND

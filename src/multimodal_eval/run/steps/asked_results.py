@@ -27,7 +27,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.steps.aggregate import EPOCH_SD, Additions
 from multimodal_eval.stats.betting import confidence_sequence, sequence_method
-from multimodal_eval.stats.pass_at_k import between_epochs, is_binary, ks_of, pass_at_k
+from multimodal_eval.stats.estimates import between_epochs, is_binary, ks_of, pass_at_k
 
 __all__ = ["AskedAdditions", "refuse_bad_labels"]
 

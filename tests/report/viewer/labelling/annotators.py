@@ -11,7 +11,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from multimodal_eval import Sample, evaluate
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from tests.report.viewer.viewed import HOST, client
 
 OWN = {"origin": f"http://{HOST}", "sec-fetch-site": "same-origin"}

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from tests.report.hostile import ALL, PAYLOADS, TEXTS, hostile_run
 from tests.report.test_hostile_texts import EVIL, TAGS, Elements
 from tests.report.viewer.labelling.annotators import Annotator, make_labelled_runs, records, server

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from tests.report.viewer.labelling.annotators import make_labelled_runs, records
 from tests.report.viewer.viewed import make_runs
 from tests.report.visits import PHONE, Visit, expect, served, violations

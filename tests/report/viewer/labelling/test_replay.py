@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.data.labels.human import last_labels, read_labels
 from multimodal_eval.report.viewer.labelling.labels import State, StoredLabels
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
+from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from multimodal_eval.report.viewer.labelling.session import LabelSession, open_session
 from multimodal_eval.report.viewer.runs import RunsFolder
 from tests.report.viewer.labelling.annotators import make_labelled_runs

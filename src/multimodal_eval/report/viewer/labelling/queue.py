@@ -19,12 +19,12 @@ from multimodal_eval.data.labels.human import WEIGHT, HumanLabel, LabelError, pr
 from multimodal_eval.data.readers.inputs import read_records
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.report.viewer.labelling.labels import LabelRecord, StoredLabels, Unit, now
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
 from multimodal_eval.report.viewer.runs import ViewedRun
 
 __all__ = [
     "MOST_ITEMS",
     "Item",
+    "LabelOptions",
     "Plan",
     "Queue",
     "answered_rows",
@@ -213,3 +213,24 @@ def copy_known(plan: Plan, run: str, labels: StoredLabels) -> int:
             labels.add(record)
             copied += 1
     return copied
+
+
+# What the command line says about labelling.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelOptions:
+    """The file that labels are appended to, and what is labelled."""
+
+    file: Path
+    runs: tuple[str, ...] = ()  # names of runs; none: all finished runs of the folder
+    pairwise: bool = False
+    metric: str | None = None
+    scale: str | None = None  # 1-5, or yes,no; None: the scale of the metric
+    question: str | None = None  # the instruction
+    labels: int | None = None  # samples to draw; None: all
+    plan: Path | None = None  # a file of `mmeval judge plan`
+    seed: int = 0
+    annotator: str | None = None  # None: each annotator gives a name
+    references: bool = True  # whether the references are shown
+    only: bool = False  # serve no other pages

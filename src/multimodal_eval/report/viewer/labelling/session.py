@@ -12,8 +12,7 @@ import numpy as np
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.report.viewer.labelling.forms import Tokens
 from multimodal_eval.report.viewer.labelling.labels import Action, Entry, LabelRecord, StoredLabels, Unit, now
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
-from multimodal_eval.report.viewer.labelling.queue import Item, copy_known
+from multimodal_eval.report.viewer.labelling.queue import Item, LabelOptions, copy_known
 from multimodal_eval.report.viewer.labelling.task import LabelTask, Value, label_task
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.stats.alpha import krippendorff_alpha

@@ -14,8 +14,8 @@ from multimodal_eval.core.judge_config import JudgeConfig
 from multimodal_eval.core.levels import Level
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.data.labels.human import LabelError, label_value
-from multimodal_eval.report.viewer.labelling.options import LabelOptions
 from multimodal_eval.report.viewer.labelling.queue import (
+    LabelOptions,
     Plan,
     Queue,
     answered_rows,
