@@ -25,8 +25,7 @@ from scipy.stats import spearmanr
 
 from multimodal_eval.text.parsing import open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
-from multimodal_eval.text.scene_graphs.matching import Match
-from multimodal_eval.text.scene_graphs.openings import Openings
+from multimodal_eval.text.scene_graphs.matching import Match, Openings
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "spice_coco.tsv"
 HEAD = "id\toriginal_f\toriginal_candidate\toriginal_references\toriginal_matched\tf\tcandidate\treferences\tmatched"

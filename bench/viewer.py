@@ -29,8 +29,7 @@ from multimodal_eval.core.records import RUN_FORMAT, Counts, Results, RunInfo, S
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.sample_table import to_table
-from multimodal_eval.data.runs.score_table import key_columns, score_columns
+from multimodal_eval.data.runs.sample_table import key_columns, score_columns, to_table
 
 PARTS, PART = 100, 10_000
 LOADING = 8  # seconds in which the viewer loads two runs in the background

@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
+from multimodal_eval.evaluation.metrics.meteor import prepare
 from multimodal_eval.resources.catalogue import CATALOGUE, get_resource
 from multimodal_eval.resources.store import folder_of, verify
-from multimodal_eval.text.meteor_data import prepare
 
 # The models for tests and pages that need them: fetched once, into a folder that all test runs share.
 WEIGHTS = ("all-minilm-l6-v2", "en-core-web-sm", "navec-ru", "smollm2-135m")

@@ -45,7 +45,7 @@ DATA = (
     "native/english_stemmer.cpp",
     "native/porter_stemmer.cpp",
     "src/multimodal_eval/evaluation/metrics/hallucination_metric.py",
-    "src/multimodal_eval/text/scene_graphs/openings.py",
+    "src/multimodal_eval/text/scene_graphs/matching.py",
     "tests/contests/",
     "tests/data/readers/flickr8k_folder.py",
     "tests/evaluation/metrics/test_hallucination_metric.py",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from multimodal_eval.analysis.preferences import preference_of
-from multimodal_eval.cli.finish import show
-from multimodal_eval.cli.printing import print_blocks, print_result
+from multimodal_eval.cli.finish import print_blocks, print_result, show
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import (
     Agreement,

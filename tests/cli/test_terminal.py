@@ -17,8 +17,8 @@ from rich.table import Table
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.cli.examples import EXAMPLES, SHORT
+from multimodal_eval.cli.finish import print_blocks, print_result
 from multimodal_eval.cli.main import cli
-from multimodal_eval.cli.printing import print_blocks, print_result
 from multimodal_eval.display import blocks
 from multimodal_eval.display import console as terminal
 from multimodal_eval.display.blocks import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from multimodal_eval.core.child_process import main_hidden
+from multimodal_eval.core.machine import main_hidden
 
 
 def test_runs_in_several_threads_leave_the_main_module_unchanged():

@@ -12,8 +12,17 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_config import JudgeConfig
-from multimodal_eval.core.record_checks import MAX_SAMPLES, differences, info_faults, refuse_faults, result_faults
-from multimodal_eval.core.records import COMPOSITE, Results, Slice, StoredSignature
+from multimodal_eval.core.records import (
+    COMPOSITE,
+    MAX_SAMPLES,
+    Results,
+    Slice,
+    StoredSignature,
+    differences,
+    info_faults,
+    refuse_faults,
+    result_faults,
+)
 from tests.run_info import run_info
 
 NUMBERS: dict[str, Any] = {"value": 0.5, "stderr": 0.1, "low": 0.4, "high": 0.6, "method": "t"}

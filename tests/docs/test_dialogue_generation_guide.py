@@ -30,7 +30,7 @@ class Repeating:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr("multimodal_eval.run.generation.model.find_generator", lambda config: Repeating())
+    monkeypatch.setattr("multimodal_eval.run.generation.find_generator", lambda config: Repeating())
     return tmp_path
 
 

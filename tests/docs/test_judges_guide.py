@@ -16,7 +16,7 @@ from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.judges.form import UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of, judges
 from multimodal_eval.judges.prompt_texts import VARIABLES
-from multimodal_eval.run.judging.files import read_judge
+from multimodal_eval.run.judging import read_judge
 from tests.docs.page_commands import commands, run, write_files
 
 GUIDE = Path(__file__).parents[2] / "docs" / "judges.md"

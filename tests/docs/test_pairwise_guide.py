@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from multimodal_eval.cli.main import cli
-from multimodal_eval.run.judging.files import read_judge
+from multimodal_eval.run.judging import read_judge
 from tests.docs.page_commands import commands, write_files
 
 GUIDE = Path(__file__).parents[2] / "docs" / "pairwise.md"

@@ -10,8 +10,7 @@ import pytest
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.tasks_config import TASKS
-from multimodal_eval.generate.built_in_prompts import built_in, prompts, usual_prompt
-from multimodal_eval.generate.prompts import Prompts
+from multimodal_eval.generate.prompts import Prompts, built_in, prompts, usual_prompt
 from multimodal_eval.generate.template import PromptTemplate
 from multimodal_eval.generate.template_language import FILTERS
 

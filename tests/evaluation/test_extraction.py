@@ -18,7 +18,7 @@ from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.report.one_run import FORMS
-from multimodal_eval.run.judging.settings import JudgeSettings, with_judge
+from multimodal_eval.run.judging import JudgeSettings, with_judge
 
 # What the answers mean, to the judge of these tests.
 MEANINGS = {"It barks.": "A", "It meows.": "B", "It is grey.": "none", "Hm.": "no idea", "Certainly.": "yes"}

@@ -16,11 +16,10 @@ from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameErro
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import TASKS
-from multimodal_eval.generate import built_in_prompts
-from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
-from multimodal_eval.generate.prompts import Earlier, Prompts, with_files
+from multimodal_eval.generate import prompts as module
+from multimodal_eval.generate.prompts import Earlier, Prompts, prompt_text, prompts, with_files
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
-from multimodal_eval.generate.request_text import as_json, show
+from multimodal_eval.run.previews import as_json, show
 from tests.media.image_files import encoded, gradient
 
 PNG = encoded(gradient(8, 6))
@@ -85,8 +84,8 @@ def test_transcription():
 
 
 def test_every_task_with_a_template_is_a_task():
-    assert set(built_in_prompts._BY_TASK) <= set(TASKS)
-    assert set(built_in_prompts._BY_TASK.values()) <= set(prompts())
+    assert set(module._BY_TASK) <= set(TASKS)
+    assert set(module._BY_TASK.values()) <= set(prompts())
 
 
 def test_every_task_has_a_template_that_renders():

@@ -17,7 +17,7 @@ from multimodal_eval.generate.protocol import Answer, TokenProbability
 from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
-from multimodal_eval.run.judging.files import read_judge
+from multimodal_eval.run.judging import read_judge
 from tests.hostile.campaign import FaultError, campaign, check_printed
 from tests.hostile.mutations import TEXTS, changed, damaged
 

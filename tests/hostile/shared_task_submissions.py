@@ -13,7 +13,7 @@ from multimodal_eval.contests.codabench.program import main
 from multimodal_eval.contests.shared_task.judging import FILE, Column, Rules, reference_lines
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.report.submission_page import submission_page
+from multimodal_eval.report.build import submission_page
 from tests.hostile.campaign import FaultError, campaign, check_printed
 from tests.hostile.mutations import as_json, changed, damaged, deep, odd_value
 

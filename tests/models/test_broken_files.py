@@ -8,9 +8,13 @@ import shutil
 import pytest
 
 from multimodal_eval.core.errors import ConfigError, ModelError
-from multimodal_eval.models.encoders import IMAGE_TEXT_ENCODERS, check_image_text_encoder, open_image_text_encoder
+from multimodal_eval.models.encoders import (
+    IMAGE_TEXT_ENCODERS,
+    check_image_text_encoder,
+    model_faults,
+    open_image_text_encoder,
+)
 from multimodal_eval.models.language.causal import CAUSAL_LMS, check_causal_lm, open_causal_lm
-from multimodal_eval.models.lookup import model_faults
 from tests.golden.clip.images import TINY_CLIP
 from tests.models.language import tiny_llama
 

@@ -18,8 +18,7 @@ from multimodal_eval.core.score import Score
 from multimodal_eval.data.runs.progress_file import ProgressRecord, write_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.sample_table import to_table
-from multimodal_eval.data.runs.score_table import key_columns, score_columns
+from multimodal_eval.data.runs.sample_table import key_columns, score_columns, to_table
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table
 from multimodal_eval.generate.outcomes import Exchange, Outcome
 from multimodal_eval.generate.protocol import Answer

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, metric, rescore, resume
-from multimodal_eval.data.runs import score_table
+from multimodal_eval.data.runs import sample_table
 from multimodal_eval.run.steps import aggregate
 from tests.parts import set_part_size
 
@@ -104,7 +104,7 @@ def test_a_run_killed_while_columns_are_added_resumes_to_the_same_bytes(run, tmp
     def files(path):
         return {file.name: file.read_bytes() for file in (path / "scores").iterdir()}
 
-    write_part = score_table.RunFolder.write_part
+    write_part = sample_table.RunFolder.write_part
     left = COUNT // SIZE + 1 + 7 + 2  # samples, scores, and two of the rewritten parts
 
     def failing(self, kind, number, table):
@@ -117,10 +117,10 @@ def test_a_run_killed_while_columns_are_added_resumes_to_the_same_bytes(run, tmp
     path = tmp_path / "killed"
     rows = tmp_path / "data.parquet"
     pq.write_table(pa.Table.from_pylist([_record(sample) for sample in samples()]), rows)
-    monkeypatch.setattr(score_table.RunFolder, "write_part", failing)
+    monkeypatch.setattr(sample_table.RunFolder, "write_part", failing)
     with pytest.raises(KeyboardInterrupt):
         evaluate(rows, metrics=["uneven", "bleu"], output=path)
-    monkeypatch.setattr(score_table.RunFolder, "write_part", write_part)
+    monkeypatch.setattr(sample_table.RunFolder, "write_part", write_part)
     assert len({len(pq.read_schema(file)) for file in (path / "scores").iterdir()}) > 1
     resume(path)
     assert files(path) == files(run.path)
@@ -162,10 +162,10 @@ names = st.sampled_from(["row", "a", "a:status", "a.x", "a.y", "a.z", "b", "b.x"
 @given(st.lists(st.lists(names, unique=True, min_size=1), min_size=1), st.integers(0))
 def test_the_columns_of_all_parts(parts, rewritten):
     schemas_of_parts = [pa.schema([(name, pa.float64()) for name in part]) for part in parts]
-    whole = score_table._union(schemas_of_parts)
+    whole = sample_table._union(schemas_of_parts)
     assert sorted(whole.names) == sorted({name for part in parts for name in part})
     owners = [name.partition(".")[0].partition(":")[0] for name in whole.names]
     assert [a for a, b in zip(owners, [None, *owners[:-1]], strict=True) if a != b] == list(dict.fromkeys(owners))
     # After an interruption the first parts already have all columns; the others still get the same.
     done = rewritten % (len(parts) + 1)
-    assert score_table._union([whole] * done + schemas_of_parts[done:]).names == whole.names
+    assert sample_table._union([whole] * done + schemas_of_parts[done:]).names == whole.names

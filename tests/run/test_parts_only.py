@@ -6,7 +6,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.cli.printing import print_result
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.display.run_findings import run_findings
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS, evaluate_sample
 from multimodal_eval.report.build import report_html

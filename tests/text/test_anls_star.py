@@ -8,8 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval._native import best_assignment
-from multimodal_eval.evaluation.metrics.anls import anls_star
-from multimodal_eval.text.anls_star import AnyOf, anls_star_similarity
+from multimodal_eval.evaluation.metrics.anls import AnyOf, anls_star, anls_star_similarity
 
 pytestmark = pytest.mark.property
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.text.chair import _lines, mentions, objects_of
+from multimodal_eval.evaluation.metrics.chair import _lines, mentions, objects_of
 
 COCO = [category for category, _ in _lines() if category != "-"]
 

@@ -10,9 +10,9 @@ import pytest
 
 from multimodal_eval._native import Meteor15, MeteorDataBuilder
 from multimodal_eval.core.errors import FetchError, UnavailableError
+from multimodal_eval.evaluation.metrics.meteor import TABLE, open_program, parameters, prepare
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.store import folder_of, verify
-from multimodal_eval.text.meteor_data import TABLE, open_program, parameters, prepare
 
 LISTS = {
     "toy.words": b"the\na\n",

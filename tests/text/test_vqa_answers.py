@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.text.vqa_answers import normalise_vqa_answer
+from multimodal_eval.evaluation.rules.answer_text import normalise_vqa_answer
 
 
 @pytest.mark.parametrize(

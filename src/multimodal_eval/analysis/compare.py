@@ -31,8 +31,7 @@ from multimodal_eval.analysis.pairing import (
     without_record,
 )
 from multimodal_eval.analysis.run_slices import rows_by_value
-from multimodal_eval.core.display import p_comparison
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed, p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.headline import Entries, shared_headline

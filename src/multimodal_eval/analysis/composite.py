@@ -19,7 +19,7 @@ from multimodal_eval.analysis.pairing import (
     require_same_signatures,
     shared_clusters,
 )
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.records import COMPOSITE, JsonObject
 from multimodal_eval.data.runs.run import Run

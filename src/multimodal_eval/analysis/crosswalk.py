@@ -19,7 +19,7 @@ from multimodal_eval.analysis.pairing import (
     part_count,
     shared_clusters,
 )
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import RECORDED, JsonObject

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.compared_systems import ComparedSystems, compared_systems
+from multimodal_eval.analysis.columns import ComparedSystems, compared_systems
 from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError, did_you_mean, shorten

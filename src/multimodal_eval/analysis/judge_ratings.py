@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import Column, column_names, read_column
-from multimodal_eval.analysis.compared_systems import ComparedSystems, compared_systems
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.analysis.columns import Column, ComparedSystems, column_names, compared_systems, read_column
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.records import ComparedPair, JsonObject

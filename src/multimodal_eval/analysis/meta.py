@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from multimodal_eval.analysis.pairing import MAX_LEFT_OUT
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import Calibration

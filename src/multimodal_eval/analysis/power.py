@@ -12,7 +12,7 @@ import numpy as np
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import column_names
 from multimodal_eval.analysis.pairing import aligned_scores, pair_runs, part_count, require_same_data, shared_clusters
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.headline import shared_headline
 from multimodal_eval.core.records import JsonObject

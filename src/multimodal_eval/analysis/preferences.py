@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.columns import cluster_codes, column_names, read_column, read_scores
-from multimodal_eval.core.display import p_comparison
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed, p_comparison
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_config import DECIDED

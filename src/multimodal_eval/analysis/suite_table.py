@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from multimodal_eval.analysis.suite_columns import Spread
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.figure import Bounds, Figure
 from multimodal_eval.core.optional import require

@@ -24,7 +24,7 @@ from multimodal_eval.benchmarks.recipes import Recipe
 from multimodal_eval.benchmarks.task_format import UNVERIFIED, HubData, TaskData
 from multimodal_eval.core.errors import ConfigError, FetchError, MissingPackageError
 from multimodal_eval.core.system_files import replace
-from multimodal_eval.resources.web import hub_address
+from multimodal_eval.resources.hub import hub_address
 
 __all__ = ["Listing", "fetch_data", "listing"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import Params, result_format_option
-from multimodal_eval.cli.printing import print_result
 from multimodal_eval.core.levels import LEVELS
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     from multimodal_eval.display.console import console
     from multimodal_eval.evaluation.cards import JUDGE, card_text, options_text, rule_card, with_plain_formulas
     from multimodal_eval.evaluation.metrics_registry import is_available
-    from multimodal_eval.generate.built_in_prompts import prompt_text, prompts
+    from multimodal_eval.generate.prompts import prompt_text, prompts
 
     register_plugins(plugins)
     if name.startswith(PREFIX):
-        from multimodal_eval.run.judging.files import judge_card
+        from multimodal_eval.run.judging import judge_card
 
         click.echo(judge_card(name.removeprefix(PREFIX)), nl=False)
         return

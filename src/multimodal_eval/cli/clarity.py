@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks, print_result
 from multimodal_eval.cli.options import (
     KeyValue,
     Params,
@@ -20,7 +21,6 @@ from multimodal_eval.cli.options import (
     report_option,
     result_format_option,
 )
-from multimodal_eval.cli.printing import print_blocks, print_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

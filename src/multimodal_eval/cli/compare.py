@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     PositiveNumber,
@@ -15,7 +16,6 @@ from multimodal_eval.cli.options import (
     register_plugins,
     result_format_option,
 )
-from multimodal_eval.cli.printing import print_result
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     RESULT_FORMATS,
@@ -23,7 +24,6 @@ from multimodal_eval.cli.options import (
     report_option,
     task_options,
 )
-from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.display.blocks import Text
 
 if TYPE_CHECKING:

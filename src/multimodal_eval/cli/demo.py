@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import structs
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import MetricOptions, progress_bar, result_format_option
-from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.core.metric import configured
 from multimodal_eval.display.blocks import Block, FigureRow, Figures, Row, Table, Text
 from multimodal_eval.display.wording import listed

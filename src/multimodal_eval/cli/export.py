@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import KeyValue, RunLocation, plugin_option, register_plugins
-from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.display.blocks import Block, Text
 
 

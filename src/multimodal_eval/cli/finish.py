@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
-from multimodal_eval.cli.options import Params
-from multimodal_eval.cli.printing import print_result
+from multimodal_eval.cli.options import VERBOSE, Params
 from multimodal_eval.core.display import number_beside
 from multimodal_eval.core.errors import NothingScoredError, ThresholdError
 from multimodal_eval.core.metric import Direction, metric_and_part
@@ -19,6 +19,7 @@ from multimodal_eval.core.records import COMPOSITE, JsonObject
 if TYPE_CHECKING:
     from multimodal_eval.core.figure import Figure
     from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.display.blocks import Block
     from multimodal_eval.run.plan import Plan
 
 
@@ -51,7 +52,7 @@ def shown_if_partly_scored(params: Params) -> Iterator[None]:
 def show(run: Run, params: Params) -> None:
     """Show the run and write the requested files."""
     from multimodal_eval.cli.report import write_report
-    from multimodal_eval.display.of_import import import_blocks
+    from multimodal_eval.display.of_run import import_blocks
 
     if params["jsonl"]:
         run.write_jsonl()
@@ -187,3 +188,37 @@ def origin(run: Run) -> JsonObject:
         for mean in own_means(run)
     ]
     return {"imported": {**{name: getattr(info, name) for name in info.__struct_fields__}, "reported": means}}
+
+
+# The one way in which a command prints a result: its blocks, in the format that `--format` names.
+
+
+def print_result(
+    result: object, format_: str, content: Callable[[], object] | None = None, more: Iterable[Block] = ()
+) -> None:
+    """Print a result, and `more` about it. `content` is the JSON form; without one, JSON has the blocks."""
+    from multimodal_eval.display.results import blocks_of
+
+    print_blocks(chain(blocks_of(result), more), format_, content)
+
+
+def print_blocks(blocks: Iterable[Block], format_: str = "table", content: Callable[[], object] | None = None) -> None:
+    """Print blocks: the terminal as they come, other formats as one text."""
+    if format_ == "json" and content is not None:
+        from multimodal_eval.core.records import to_json
+
+        click.echo(to_json(content()).decode(), nl=False)
+    elif format_ == "table":
+        from multimodal_eval.display.terminal import TerminalRenderer
+
+        context = click.get_current_context(silent=True)
+        verbose = None if context is None else context.meta.get(VERBOSE)
+        renderer = TerminalRenderer(unfolds=bool(verbose))
+        for block in blocks:
+            renderer.block(block)
+        if renderer.hidden and verbose is not None:
+            click.echo(f"-v also prints: {', '.join(dict.fromkeys(renderer.hidden))}")
+    else:
+        from multimodal_eval.display.renderer import rendered
+
+        click.echo(rendered(list(blocks), format_), nl=False)

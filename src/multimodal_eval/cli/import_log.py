@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     Params,
@@ -20,7 +21,6 @@ from multimodal_eval.cli.options import (
     overwrite_option,
     refuse_overwrite_alone,
 )
-from multimodal_eval.cli.printing import print_result
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.display.blocks import Block, Finding, Text
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks, print_result
 from multimodal_eval.cli.layers import LayeredCommand, LayeredGroup
 from multimodal_eval.cli.model_options import judge_options, judge_settings
 from multimodal_eval.cli.options import (
@@ -23,7 +24,6 @@ from multimodal_eval.cli.options import (
     report_option,
     result_format_option,
 )
-from multimodal_eval.cli.printing import print_blocks, print_result
 from multimodal_eval.display.blocks import Block, Finding, Text
 from multimodal_eval.display.names import printed
 
@@ -115,7 +115,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
 def judge_with(metric: str, params: Params) -> JudgeConfig:
     """The judge with the settings of the command line."""
     from multimodal_eval.run.judged_pairs import judge_named
-    from multimodal_eval.run.judging.settings import changed, with_settings
+    from multimodal_eval.run.judging import changed, with_settings
 
     settings = {"orders": params["orders"], "skip_identical": params["skip_identical"] or None}
     judge = changed(judge_named(metric), {name: value for name, value in settings.items() if value is not None})

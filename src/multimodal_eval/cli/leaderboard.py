@@ -11,7 +11,8 @@ import click
 from click.core import ParameterSource
 
 from multimodal_eval.cli.clarity import column_options, columns_of
-from multimodal_eval.cli.dialogue_options import contest_of, contest_options
+from multimodal_eval.cli.dialogue import contest_of, contest_options
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     Command,
@@ -23,7 +24,6 @@ from multimodal_eval.cli.options import (
     refuse_overwrite_alone,
     result_format_option,
 )
-from multimodal_eval.cli.printing import print_result
 from multimodal_eval.display.blocks import Block, Finding, Text
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _show_suite(params: dict[str, Any], site: SiteFolder | None) -> None:
     table = suite(params["runs"])
     print_result(table, params["format_"], table.to_dict)
     if site is not None:
-        from multimodal_eval.report.suite_page import TITLE, write_suite_site
+        from multimodal_eval.report.build import TITLE, write_suite_site
 
         write_suite_site(site, table, (params["title"] or TITLE).strip())
         click.echo(f"site: {site.path / 'index.html'}", err=params["format_"] != "table")

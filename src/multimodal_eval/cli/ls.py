@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredGroup
 from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins, result_format_option
-from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.core.metric import summary_of
 from multimodal_eval.display.blocks import Block, Lines, Row, Table, Text
 from multimodal_eval.display.names import printed
@@ -118,9 +118,9 @@ def models() -> None:
 @ls.command()
 def prompts() -> None:
     """List the built-in prompts for `mmeval run --prompt NAME`."""
-    from multimodal_eval.generate import built_in_prompts
+    from multimodal_eval.generate import prompts as built_in
 
-    rows = [Row([name, about]) for name, about in built_in_prompts.prompts().items()]
+    rows = [Row([name, about]) for name, about in built_in.prompts().items()]
     _list(
         Table(["prompt", "what it asks"], rows, 2),
         "Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md",

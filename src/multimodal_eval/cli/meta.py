@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     RESULT_FORMATS,
@@ -17,7 +18,6 @@ from multimodal_eval.cli.options import (
     plugin_option,
     progress_bar,
 )
-from multimodal_eval.cli.printing import print_result
 
 # The same as in stats.correlation, which imports NumPy; a test compares the two.
 COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson", "acc_eq")

@@ -14,7 +14,7 @@ from multimodal_eval.cli.options import Command, KeyValue, Params, PositiveNumbe
 if TYPE_CHECKING:
     from multimodal_eval.core.config import RunConfig
     from multimodal_eval.run.generation.batch import Batch
-    from multimodal_eval.run.judging.settings import JudgeSettings
+    from multimodal_eval.run.judging import JudgeSettings
 
 
 _UNTIL = re.compile(r"\s*(?P<metric>[^\s±+]+)\s*(?:±|\+-|\+/-)\s*(?P<width>[0-9.eE-]+)\s*")
@@ -312,14 +312,14 @@ def with_judge_options(config: RunConfig, params: Params) -> RunConfig:
     """The configuration with the settings that were given for its judges."""
     if all(params[option] in (None, ()) for option in JUDGE_OPTIONS):
         return config
-    from multimodal_eval.run.judging.settings import with_judge
+    from multimodal_eval.run.judging import with_judge
 
     return with_judge(config, judge_settings(params))
 
 
 def judge_settings(params: Params) -> JudgeSettings:
     """The settings that were given for the judges."""
-    from multimodal_eval.run.judging.settings import JudgeSettings
+    from multimodal_eval.run.judging import JudgeSettings
 
     return JudgeSettings(
         models=params["judges"],

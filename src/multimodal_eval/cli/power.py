@@ -49,8 +49,8 @@ def power(
 ) -> None:
     """Show how many samples a paired comparison needs, or which difference it can show."""
     from multimodal_eval.analysis.power import power_table
-    from multimodal_eval.cli.printing import print_blocks
-    from multimodal_eval.display.of_power import power_blocks
+    from multimodal_eval.cli.finish import print_blocks
+    from multimodal_eval.display.of_comparison import power_blocks
 
     if effect is None and samples is None:
         raise click.UsageError("name --effect, --samples, or both")

@@ -60,7 +60,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
     register_plugins(params["plugins"])
     if _is_suite(runs):
         from multimodal_eval.analysis.suite import suite
-        from multimodal_eval.report.suite_page import suite_html
+        from multimodal_eval.report.build import suite_html
 
         _write(output or Path(file_name("screen")), suite_html(suite(runs)))
         return

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from multimodal_eval.cli.finish import print_result
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import plugin_option, register_plugins, result_format_option
-from multimodal_eval.cli.printing import print_result
 
 
 @click.command(cls=LayeredCommand)

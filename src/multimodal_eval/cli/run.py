@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.model_options import (
     JUDGE_CHANGEABLE,
@@ -32,7 +33,6 @@ from multimodal_eval.cli.options import (
     refuse_overwrite_alone,
     task_options,
 )
-from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.cli.running import (
     OF_METRICS,
     RESUMED,
@@ -154,7 +154,7 @@ def _fresh(data: Any, params: Params, *, scores: bool) -> Run | GeneratedRun:
     from multimodal_eval.core.errors import NothingNamedError
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.generated import GeneratedRun
-    from multimodal_eval.run.generation.model import generation_of, with_model
+    from multimodal_eval.run.generation import generation_of, with_model
     from multimodal_eval.run.opening import new_folder, planned, run_name
 
     engine = engine_of(params)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.generate.prices import Estimate
     from multimodal_eval.run.engine.base import Engine
-    from multimodal_eval.run.generation.model import Generation
+    from multimodal_eval.run.generation import Generation
     from multimodal_eval.run.plan import Plan
     from multimodal_eval.run.rescore import Earlier
 
@@ -276,8 +276,8 @@ def started(
 @contextmanager
 def continuable(path: Any, command: str) -> Iterator[None]:
     """Add to what stops a run the command that continues it, if its folder is there."""
+    from multimodal_eval.cli.messages import file_fault
     from multimodal_eval.core.errors import AskingError, ClusterError, MetricError, RunFolderError
-    from multimodal_eval.core.file_faults import file_fault
     from multimodal_eval.data.runs.run_folder import RunFolder
 
     try:
@@ -318,7 +318,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     """Show what would be sent, if the options ask for it. Returns whether they do."""
     import msgspec
 
-    from multimodal_eval.run.generation.model import generation_of, with_model
+    from multimodal_eval.run.generation import generation_of, with_model
     from multimodal_eval.run.opening import planned
     from multimodal_eval.run.previews import estimated, request_for
 
@@ -334,7 +334,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     generation = generation_of(plan)
     assert generation is not None
     if params["show_request"] is not None:
-        from multimodal_eval.generate.request_text import as_json, show
+        from multimodal_eval.run.previews import as_json, show
 
         request, unknown = request_for(plan, source, generation, params["show_request"])
         click.echo(as_json(request, generation.generator) if params["format_"] == "json" else show(request))
@@ -372,8 +372,7 @@ def show_questions(data: Any, predictions: Any, params: Params) -> None:
 
 
 def _show_questions_about(plan: Plan, source: Input, name: str) -> None:
-    from multimodal_eval.generate.request_text import show
-    from multimodal_eval.run.previews import UNKNOWN_ANSWER, questions_about
+    from multimodal_eval.run.previews import UNKNOWN_ANSWER, questions_about, show
 
     is_unknown = plan.config.generation is not None
     for metric, requests in questions_about(plan, source, name):
@@ -452,7 +451,7 @@ def _lines(
     config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = "--prices FILE"
 ) -> Iterator[str]:
     from multimodal_eval.generate.prices import money
-    from multimodal_eval.generate.request_text import size
+    from multimodal_eval.run.previews import size
 
     yield f"model          {config.model}"
     cached = f", {estimate.cached:,} of them answered from the cache" if estimate.cached else ""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import KeyValue, RunLocation, plugin_option, register_plugins, result_format_option
-from multimodal_eval.cli.printing import print_blocks
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.suite_table import SuiteTable

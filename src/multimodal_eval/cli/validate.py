@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import (
     RESULT_FORMATS,
@@ -19,7 +20,6 @@ from multimodal_eval.cli.options import (
     questions_option,
     task_options,
 )
-from multimodal_eval.cli.printing import print_blocks
 from multimodal_eval.display.blocks import Block, Finding, Row, Table, Text
 
 _SHOWN_COLUMNS = 100

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins, result_format_option
-from multimodal_eval.cli.printing import print_blocks
 
 
 @click.command(cls=LayeredCommand)
@@ -27,7 +27,7 @@ def verify(runs: tuple[Any, ...], deep: bool, plugins: tuple[str, ...], format_:
 
     Exit code 1 if a file is damaged or missing. `mmeval score --resume RUN` recomputes damaged files.
     """
-    from multimodal_eval.display.of_verification import verification_blocks
+    from multimodal_eval.display.of_reproduction import verification_blocks
     from multimodal_eval.run.verify import verify_run
 
     register_plugins(plugins)

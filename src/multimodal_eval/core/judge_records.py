@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.figure import Figure
 
 __all__ = [

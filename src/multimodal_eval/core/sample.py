@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.conversation import Message
-from multimodal_eval.core.displayed import HasHtml
+from multimodal_eval.core.display import HasHtml
 
 # Other common names of the model's answer.
 ANSWER_ALIASES = ("model_output", "prediction")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from multimodal_eval.core.displayed import HasHtml
+from multimodal_eval.core.display import HasHtml
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from multimodal_eval.core.visible import visible
 from multimodal_eval.display.blocks import (
     Block,
     Cell,
@@ -20,12 +21,12 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.escapes import latex_text
 from multimodal_eval.display.figure_tables import in_words, without_drawings
 from multimodal_eval.display.grid_tables import grid_caption, grid_lines
 from multimodal_eval.display.renderer import Renderer
 
-__all__ = ["LatexRenderer"]
+__all__ = ["LatexRenderer", "latex_text", "markdown_text", "one_line"]
+
 
 # Signs of this package that the default fonts do not have. They are replaced after the texts are escaped.
 _SIGNS = {"↓": r"$\downarrow$", "★": r"$\star$", "▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$"}
@@ -181,3 +182,43 @@ def _cell(cell: Cell) -> str:
         lines = list(map(_text, cell.lines))
         return r" / ".join([_strong(lines[0], is_strong=cell.is_strong), *lines[1:]]) if lines else ""
     return _text(cell)
+
+
+# Texts inside LaTeX and Markdown: every character that has a meaning there is escaped.
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "$": r"\$",
+        "&": r"\&",
+        "#": r"\#",
+        "%": r"\%",
+        "_": r"\_",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\char34{}",  # not \textquotedbl, which the default font encoding does not have
+        "\n": " ",
+        "\r": " ",
+    }
+)
+_MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_{}[]()#+!|~$"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
+
+
+def latex_text(text: str) -> str:
+    """The text in LaTeX, on one line. Control characters, which LaTeX refuses, are written as escapes."""
+    return visible(text.replace("\r", " ").replace("\n", " ")).translate(_LATEX)
+
+
+def markdown_text(text: str) -> str:
+    """The text in a cell or a paragraph of Markdown, on one line."""
+    return one_line(text).translate(_MARKDOWN)
+
+
+def one_line(text: str) -> str:
+    """The text with single spaces instead of line ends."""
+    return " ".join(text.split())

@@ -18,8 +18,8 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.escapes import markdown_text
 from multimodal_eval.display.figure_tables import in_words, without_drawings
+from multimodal_eval.display.latex import markdown_text
 from multimodal_eval.display.renderer import Renderer
 
 __all__ = ["MarkdownRenderer"]

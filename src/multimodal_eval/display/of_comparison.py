@@ -15,8 +15,10 @@ from multimodal_eval.display.wording import counted
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import MetricComparison, Pair, RunComparison, System
     from multimodal_eval.analysis.compare_slices import SlicedMetric
+    from multimodal_eval.analysis.power import PowerTable
 
-__all__ = ["difference", "metric_comparison_blocks", "run_comparison_blocks", "two_runs"]
+__all__ = ["difference", "metric_comparison_blocks", "power_blocks", "run_comparison_blocks", "two_runs"]
+
 
 _ROUNDING = 5e-5  # of shown scores
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad"}
@@ -252,3 +254,32 @@ def _has_other_weight(metric: MetricComparison, pair: Pair) -> bool:
     if first is None or second is None or pair.calibrated is None or pair.calibrated.value is None:
         return False
     return abs(pair.calibrated.value - (second - first)) > _ROUNDING
+
+
+# How many samples a comparison needs, and which difference it can show.
+
+_BAR = 30  # characters of a power of 1
+
+
+def power_blocks(table: PowerTable) -> Iterator[Block]:
+    """Numbers of samples with what they detect, then how many a difference needs, and what is assumed."""
+    heads = ["samples", "detectable"] + ([] if table.effect is None else [f"power at {table.effect:g}", ""])
+    rows = []
+    for point in table.points:
+        cells = [f"{point.samples:,}", number(point.detectable)]
+        if point.power is not None:
+            cells += [f"{point.power:.0%}", ("█" * round(_BAR * point.power)).ljust(_BAR, "░")]
+        rows.append(Row(cells, is_strong=point.samples == table.needed))
+    yield Table(heads, rows, 0, f"paired comparison: {table.spread.source}")
+    if table.needed is not None:
+        shown = f"show a difference of {table.effect:g} with {table.wanted:.0%} probability"
+        yield Text(f"{counted(table.needed, 'sample')} {shown}")
+    spread = table.spread
+    kind = (
+        f"shares: {spread.lost:.2%} of the samples differ in each direction and cancel out"
+        if spread.lost is not None
+        else f"scores: the paired differences have the standard deviation {spread.deviation:.4f}"
+    )
+    groups = f"; design effect of groups {spread.design_effect:.2f}" if spread.design_effect != 1 else ""
+    yield Text(f"{kind}{groups}", tone="quiet")
+    yield Text(f"detectable: shown with {table.wanted:.0%} probability at p < .05", tone="quiet")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from multimodal_eval.display.blocks import Block, Finding, Row, Table, Tone, Verdict
+from multimodal_eval.display.blocks import Block, Finding, Row, Table, Text, Tone, Verdict
 from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:
     from multimodal_eval.run.reproduction.records import Cell, Counts, Reason, Reproduced, Reproduction
+    from multimodal_eval.run.verify import Verification
 
-__all__ = ["reproduction_blocks"]
+__all__ = ["reproduction_blocks", "verification_blocks"]
+
 
 _SHOWN = 5  # ids
 _MORE_DIGITS = 2
@@ -117,3 +120,25 @@ def _published(cell: Cell) -> str:
 
 def _sign(unit: str) -> str:
     return " %" if unit in ("%", "percent") else ""
+
+
+# Whether the files of a run are intact.
+
+
+def verification_blocks(outcome: Verification, *, deep: bool = False) -> Iterator[Block]:
+    """The faults of a run and what to do, or how many files are intact; `deep`: the results were recomputed."""
+    for fault in outcome.faults:
+        yield Text(f"{outcome.run}/{fault.name} {fault.problem}")
+    for note in outcome.notes:
+        yield Text(f"{outcome.run}: {note}")
+    if outcome.faults:
+        yield Text(f"{outcome.run}: {counted(len(outcome.faults), 'fault')}. {_advice(outcome)}")
+    elif outcome.files:
+        results = ", and the results are those of its scores" if deep and outcome.state == "done" else ""
+        yield Text(f"{outcome.run}: {counted(outcome.files, 'data file')} intact{results}")
+
+
+def _advice(outcome: Verification) -> str:
+    if any(fault.name == "run.json" for fault in outcome.faults):
+        return "Restore run.json from a copy, or score the samples again"
+    return f"Recompute with: mmeval score --resume {quote(outcome.run)}"

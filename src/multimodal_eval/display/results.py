@@ -13,7 +13,7 @@ __all__ = ["DISPLAYS", "blocks_of", "html_of", "text_of"]
 # Class of a result -> the function from it to its blocks, which is imported when a result is shown. Results of upper
 # layers are here by name too: nothing above is imported.
 DISPLAYS = {
-    "AgreementReport": "display.of_agreement.agreement_report_blocks",
+    "AgreementReport": "display.of_classification.agreement_report_blocks",
     "AnswerScores": "display.of_scores.list_scores_blocks",
     "CalibratedRun": "display.of_labels.calibrated_run_blocks",
     "Calibration": "display.of_labels.calibration_blocks",
@@ -22,7 +22,7 @@ DISPLAYS = {
     "Classification": "display.of_classification.classification_blocks",
     "Crosswalk": "display.of_crosswalk.crosswalk_blocks",
     "DialogueReport": "display.of_dialogue.dialogue_report_blocks",
-    "GeneratedRun": "report.displays.runs.generated_run_blocks",
+    "GeneratedRun": "report.run_blocks.generated_run_blocks",
     "JudgeFindings": "display.of_judges.judge_findings_blocks",
     "JudgesReport": "display.of_judges.judges_report_blocks",
     "LabelPlan": "display.of_labels.label_plan_blocks",
@@ -31,19 +31,19 @@ DISPLAYS = {
     "LintReport": "display.of_run.lint_report_blocks",
     "MetaEvaluation": "display.of_meta.meta_evaluation_blocks",
     "MetricComparison": "display.of_comparison.metric_comparison_blocks",
-    "PowerTable": "display.of_power.power_blocks",
+    "PowerTable": "display.of_comparison.power_blocks",
     "Preference": "display.of_rankings.preference_blocks",
     "RatingTable": "display.of_rankings.rating_table_blocks",
     "Reproduction": "display.of_reproduction.reproduction_blocks",
     "Run": "display.of_run.run_blocks",
     "RunComparison": "display.of_comparison.run_comparison_blocks",
-    "Sample": "report.displays.runs.sample_blocks",
-    "SampleRow": "report.displays.runs.sample_row_blocks",
-    "SampleRows": "report.displays.runs.sample_rows_blocks",
+    "Sample": "report.run_blocks.sample_blocks",
+    "SampleRow": "report.run_blocks.sample_row_blocks",
+    "SampleRows": "report.run_blocks.sample_rows_blocks",
     "Score": "display.of_scores.score_blocks",
     "ScoreValue": "display.of_scores.score_value_blocks",
     "SuiteTable": "display.of_suite.suite_table_blocks",
-    "Sensitivity": "display.of_sensitivity.sensitivity_blocks",
+    "Sensitivity": "display.of_rankings.sensitivity_blocks",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from multimodal_eval.analysis.compared_systems import Lineup, lineup
+from multimodal_eval.analysis.columns import Lineup, lineup
 from multimodal_eval.core.errors import InputError
 from multimodal_eval.core.judge_config import COMPARING, DECIDED
 from multimodal_eval.core.judge_records import measures_the_judge

@@ -12,7 +12,7 @@ from multimodal_eval.core.options import Name, Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.core.scoring import BLANK_ANSWER
-from multimodal_eval.evaluation.model_metric import TEXT_CUT, ModelMetric
+from multimodal_eval.evaluation.encoder_metric import TEXT_CUT, ModelMetric
 from multimodal_eval.models.encoders import (
     DEFAULT_IMAGE_TEXT_ENCODER,
     ImageTextEncoder,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from multimodal_eval.core.displayed import HasHtml
+from multimodal_eval.core.display import HasHtml
 from multimodal_eval.core.errors import ConfigError, InputError, NothingNamedError, Problem, did_you_mean, shorten
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.sample import FIELDS

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from multimodal_eval._native import Captions
 from multimodal_eval.core.aggregates import aggregate_of
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import configured

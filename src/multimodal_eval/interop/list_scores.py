@@ -17,7 +17,7 @@ from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import check_state, default_state, fitted
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
 from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.sample import FIELDS, Sample

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from markupsafe import Markup
 
+from multimodal_eval import __version__
 from multimodal_eval.analysis.pairing import require_same_statistics, scored_rows
+from multimodal_eval.analysis.suite_table import SuiteCell, SuiteTable
+from multimodal_eval.contests.shared_task.judging import Outcome, Refused
+from multimodal_eval.core.csv_cells import csv_lines
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.headline import shared_headline
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, to_json
+from multimodal_eval.core.visible import visible
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
+from multimodal_eval.display.html import HtmlRenderer
 from multimodal_eval.display.names import printed
+from multimodal_eval.display.of_suite import suite_table_blocks
 from multimodal_eval.display.page import PageRenderer
 from multimodal_eval.display.wording import Verdict
 from multimodal_eval.evaluation.cards import card_text
@@ -27,6 +35,7 @@ from multimodal_eval.report.markdown import Block, blocks
 from multimodal_eval.report.one_run import OneRun, one_run, without_samples
 from multimodal_eval.report.samples import EXPLANATIONS, PER_GROUP, TITLES, Chosen, Shown, choose, shown_samples
 from multimodal_eval.report.sections import Section, details_of, results_of
+from multimodal_eval.report.site.folder import SiteFolder
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.verdict import verdicts_of
 
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.analysis.composite import Sensitivity
 
-__all__ = ["Theme", "asset", "icon", "policy", "render"]
+__all__ = ["Theme", "asset", "icon", "policy", "render", "submission_page", "suite_html", "write_suite_site"]
 
 
 @dataclass(frozen=True)
@@ -262,3 +271,75 @@ def file_name(theme: Theme) -> str:
 def write_page(path: Path, page: str) -> None:
     """Write the page as UTF-8, with the same bytes on every system."""
     path.write_bytes(page.encode("utf-8", "replace"))
+
+
+# The page that a participant of a shared task sees: the report of a submission, or its mistakes.
+
+_REFUSAL = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none'; form-action 'none'">
+<title>{title}</title>
+</head>
+<body>
+<h1>{title}</h1>
+<ul>
+{items}
+</ul>
+</body>
+</html>
+"""
+
+
+def submission_page(outcome: Outcome) -> str:
+    """The page. References are on it only if the organiser shows samples."""
+    if isinstance(outcome, Refused):
+        items = "\n".join(f"<li>{escape(visible(line.strip()))}</li>" for line in outcome.lines)
+        return _REFUSAL.format(title=escape(outcome.title), items=items)
+    shows_samples = outcome.rules.details == "samples"
+    return report_html([outcome.run], [outcome.rules.title], version=__version__, with_samples=shows_samples)
+
+
+# A suite as one page: the heat map of models x tasks, what the tasks say together, and how it was tested.
+
+TITLE = "Models × tasks"
+# The styles of the cells are in their elements. Nothing else may run or be loaded.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def suite_html(table: SuiteTable, title: str = TITLE, downloads: Sequence[str] = ()) -> str:
+    """The page, in one file. `downloads` are the names of files beside it."""
+    environment = templates(Path(__file__).parent / "templates")
+    return environment.get_template("suite.html.j2").render(
+        title=title,
+        version=__version__,
+        policy=_POLICY,
+        style=Markup("\n".join(map(asset, ("tokens.css", "style.css", "report.css")))),
+        icon=icon(),
+        body=HtmlRenderer().joined(list(suite_table_blocks(table))),
+        downloads=downloads,
+    )
+
+
+def write_suite_site(folder: SiteFolder, table: SuiteTable, title: str) -> None:
+    """The page and its table as CSV and JSON, for any file host. No path of this machine is in them."""
+    published = replace(table, rows=tuple(replace(row, cells=tuple(map(_published, row.cells))) for row in table.rows))
+    names = ("leaderboard.csv", "leaderboard.json")
+    records = published.records()
+    rows = [list(records[0]), *(list(record.values()) for record in records)] if records else []
+    folder.write(
+        {
+            "index.html": lambda: suite_html(published, title, names).encode("utf-8", "replace"),
+            "leaderboard.csv": lambda: "".join(csv_lines(rows)).encode("utf-8", "replace"),
+            "leaderboard.json": lambda: to_json(published.to_dict()),
+        }
+    )
+
+
+def _published(cell: SuiteCell) -> SuiteCell:
+    """A cell without the folder of its run."""
+    if cell.run is None:
+        return cell
+    remark = None if cell.remark is None else cell.remark.replace(cell.run, "the run")
+    return replace(cell, run=None, remark=remark)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
-from multimodal_eval.analysis.compared_systems import Lineup
+from multimodal_eval.analysis.columns import Lineup
 from multimodal_eval.analysis.composite import CompositeParts, composite_parts
 from multimodal_eval.analysis.crosswalk import Crosswalk, crosswalk_if_any
 from multimodal_eval.analysis.generation import GenerationSummary, generation_summary

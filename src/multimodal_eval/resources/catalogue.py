@@ -370,7 +370,7 @@ CATALOGUE: dict[str, Resource] = {
                     1_241,
                 ),
             ),
-            prepare="multimodal_eval.text.meteor_data:prepare",
+            prepare="multimodal_eval.evaluation.metrics.meteor:prepare",
             derived=(
                 File(
                     "", "meteor-1.table", "122ea191f0162c027ccd742ccd5b2362c01462085ce1a2e41a9d992937177706", 68_670_553
@@ -396,7 +396,7 @@ CATALOGUE: dict[str, Resource] = {
                     1_622,
                 ),
             ),
-            prepare="multimodal_eval.text.meteor_data:prepare",
+            prepare="multimodal_eval.evaluation.metrics.meteor:prepare",
             derived=(
                 File(
                     "",

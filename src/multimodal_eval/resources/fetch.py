@@ -43,15 +43,19 @@ from multimodal_eval.resources.catalogue import (
 )
 from multimodal_eval.resources.hub import (
     MANIFEST,
+    TIMEOUT,
     HubModel,
+    Progress,
+    copy_checked,
     fetch_from_hub,
     fetched_snapshots,
     find_snapshot,
+    hub_address,
     hub_model,
+    reading,
     recorded_files,
 )
 from multimodal_eval.resources.store import check_file, folder_of, is_here, is_intact, move_into_place
-from multimodal_eval.resources.web import TIMEOUT, Progress, copy_checked, hub_address, reading
 
 __all__ = ["State", "Verdict", "verified"]
 

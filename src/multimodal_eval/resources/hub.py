@@ -6,15 +6,19 @@ Names are `hf:ORG/NAME` or `hf:ORG/NAME@REVISION`. Only weight formats without c
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
 import tempfile
 import urllib.error
-from collections.abc import Collection
+import urllib.request
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -24,7 +28,6 @@ from multimodal_eval.core.errors import FetchError
 from multimodal_eval.core.system_files import replace
 from multimodal_eval.resources.catalogue import ONNX_TOWERS, UNSAFE, WEIGHTS, File
 from multimodal_eval.resources.store import home, is_intact, move_into_place
-from multimodal_eval.resources.web import Progress, copy_checked, hub_address, reading
 
 PREFIX = "hf:"
 MANIFEST = "mmeval-manifest.json"
@@ -331,3 +334,42 @@ def _sha256(path: Path) -> str:
 def _git_blob_id(path: Path) -> str:
     content = path.read_bytes()
     return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+# Downloads: the address of the Hugging Face hub, one error type, checked sizes.
+
+TIMEOUT = 60
+_CHUNK = 1 << 20
+
+# (file, bytes done, total bytes)
+Progress = Callable[[str, int, int], None]
+
+
+def hub_address() -> str:
+    """$HF_ENDPOINT, as in the hub's own library, or the public hub."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+@contextmanager
+def reading(url: str, who: str) -> Iterator[IO[bytes]]:
+    """The stream of a URL. A connection that breaks while it is read is a FetchError too."""
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as stream:
+            yield stream
+    except (OSError, http.client.HTTPException, ValueError) as fault:
+        raise FetchError(f"{who}: {url} could not be read: {fault or type(fault).__name__}") from fault
+
+
+def copy_checked(stream: IO[bytes], target: Path, file: File, progress: Progress) -> None:
+    """Copy with progress. More bytes than expected are refused immediately, fewer at the end."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    done = 0
+    with target.open("wb") as out:
+        while chunk := stream.read(_CHUNK):
+            done += len(chunk)
+            if done > file.size:
+                raise FetchError(f"{file.name} is larger than the expected {file.size:,} bytes")
+            out.write(chunk)
+            progress(file.name, done, file.size)
+    if done != file.size:
+        raise FetchError(f"{file.name} ended after {done:,} of {file.size:,} bytes")

@@ -113,7 +113,7 @@ def _with_judges(config: RunConfig) -> RunConfig:
     """The configuration with the content of its judges' files, if it has judges."""
     if not config.judges and not any(entry.startswith(PREFIX) for entry in config.metrics or ()):
         return config
-    from multimodal_eval.run.judging.files import with_judges
+    from multimodal_eval.run.judging import with_judges
 
     return with_judges(config)
 

@@ -19,8 +19,8 @@ from multimodal_eval.data.runs.grants import Consent, rewrite
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import LABELS, RunFolder, faults
 from multimodal_eval.run.engine.base import Engine
-from multimodal_eval.run.generation.model import Model, generation_again, with_changes
-from multimodal_eval.run.judging.settings import Judge, JudgeSettings, models_of, with_effort
+from multimodal_eval.run.generation import Model, generation_again, with_changes
+from multimodal_eval.run.judging import Judge, JudgeSettings, models_of, with_effort
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.opening import opened_again
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names

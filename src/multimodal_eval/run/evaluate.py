@@ -21,8 +21,8 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.config import ConfigSource
 from multimodal_eval.run.continuing import Asked, continue_run, judges_again, resumed_plan, with_asked
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.generation.model import Model, generation_of, label_of, settled
-from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
+from multimodal_eval.run.generation import Model, generation_of, label_of, settled
+from multimodal_eval.run.judging import Judge, JudgeSettings, with_judge
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, planned
 from multimodal_eval.run.start import start

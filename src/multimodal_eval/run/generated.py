@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.displayed import HasHtml
+from multimodal_eval.core.display import HasHtml
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import GenerationInfo, RunInfo
@@ -24,8 +24,8 @@ from multimodal_eval.run.ask.replies import resuming
 from multimodal_eval.run.config import ConfigSource, load_config, overlaid
 from multimodal_eval.run.continuing import Asked, continue_run, resumed_plan, with_asked, with_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.generation.model import Model, generation_of, label_of, settled
-from multimodal_eval.run.judging.settings import Judge, JudgeSettings
+from multimodal_eval.run.generation import Model, generation_of, label_of, settled
+from multimodal_eval.run.judging import Judge, JudgeSettings
 from multimodal_eval.run.opening import Data, planned
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan

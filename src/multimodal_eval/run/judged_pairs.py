@@ -31,8 +31,7 @@ from multimodal_eval.run.comparisons import (
     system_of_run,
 )
 from multimodal_eval.run.generated import GeneratedRun
-from multimodal_eval.run.judging.files import read_judge, with_judges
-from multimodal_eval.run.judging.settings import Judge, JudgeSettings, changed, with_settings
+from multimodal_eval.run.judging import Judge, JudgeSettings, changed, read_judge, with_judges, with_settings
 from multimodal_eval.run.plan import Plan, make_plan
 from multimodal_eval.run.start import start
 

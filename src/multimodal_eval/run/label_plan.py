@@ -15,7 +15,7 @@ from multimodal_eval.analysis.columns import cluster_codes, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.analysis.judge_verdicts import stored_verdicts
 from multimodal_eval.core.arrow import float_values
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample

@@ -16,9 +16,8 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.system_files import DEVICE
 from multimodal_eval.data.readers.blocks import COMPRESSED
 from multimodal_eval.data.readers.formats import SUFFIXES
-from multimodal_eval.data.readers.frames import Table
 from multimodal_eval.data.readers.inputs import FileInput, Input
-from multimodal_eval.data.readers.memory_input import MemoryInput
+from multimodal_eval.data.readers.memory_input import MemoryInput, Table
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, needed_resources

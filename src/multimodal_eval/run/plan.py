@@ -246,7 +246,7 @@ def _with_judge_prices(config: RunConfig) -> RunConfig:
     """The configuration with the prices of the judges' models. A budget that could not be kept is refused."""
     if not config.judges:
         return config
-    from multimodal_eval.run.judging.settings import with_prices
+    from multimodal_eval.run.judging import with_prices
 
     return msgspec.structs.replace(config, judges={name: with_prices(each) for name, each in config.judges.items()})
 

@@ -25,8 +25,7 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, load_config, merged_judges, overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.judging.files import with_judges
-from multimodal_eval.run.judging.settings import Judge, JudgeSettings, with_judge
+from multimodal_eval.run.judging import Judge, JudgeSettings, with_judge, with_judges
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
 from multimodal_eval.run.signatures import States, stored_signature
 from multimodal_eval.run.start import describe, start

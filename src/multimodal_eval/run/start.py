@@ -32,7 +32,7 @@ from multimodal_eval.run.runner import execute
 from multimodal_eval.run.step import RunContext
 
 if TYPE_CHECKING:
-    from multimodal_eval.run.generation.model import Generation
+    from multimodal_eval.run.generation import Generation
     from multimodal_eval.run.rescore import Earlier
 
 __all__ = ["describe", "described_metrics", "now", "start"]

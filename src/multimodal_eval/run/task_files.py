@@ -27,10 +27,10 @@ from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.datasets.declared_rows import Declaration, format_name, text_fields
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
 from multimodal_eval.data.runs.grants import named_files
-from multimodal_eval.generate.built_in_prompts import prompts
+from multimodal_eval.generate.prompts import prompts
 from multimodal_eval.run.config import ConfigSource, is_task_file, load_config, merged_columns
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
-from multimodal_eval.run.judging.files import is_file
+from multimodal_eval.run.judging import is_file
 
 __all__ = ["OpenedTask", "TaskFile", "copy_of", "open_task", "opened_recipe", "with_task"]
 

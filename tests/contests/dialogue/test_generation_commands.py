@@ -28,7 +28,7 @@ def command(monkeypatch, tmp_path, questions):
     folder = str(tmp_path / "submission")
 
     def invoked(name, *options, model):
-        monkeypatch.setattr("multimodal_eval.run.generation.model.find_generator", lambda config: model)
+        monkeypatch.setattr("multimodal_eval.run.generation.find_generator", lambda config: model)
         inputs = [str(questions)] if name == "generate" else [str(gold), str(questions), "--present-types-only"]
         inputs += [] if name == "generate" else ["--synonyms", "ru=none", "--synonyms", "en=none"]
         arguments = ["dialogue", name, *inputs, "--model", "test:x", "-o", folder, "--no-cache", "--retries", "0"]

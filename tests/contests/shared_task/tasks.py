@@ -14,7 +14,7 @@ from typing import Any
 
 from multimodal_eval.contests.codabench.program import main
 from multimodal_eval.interop.export.registry import export
-from multimodal_eval.report.submission_page import submission_page
+from multimodal_eval.report.build import submission_page
 
 REFERENCES = {"a": "a zebra on a hill", "b": "two ferries", "c": "nobody", "d": "7"}
 GOOD = {"a": "a zebra on a hill", "b": "two boats", "c": "somebody", "d": "7"}

@@ -19,8 +19,7 @@ from PIL import Image
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.sample import FIELDS
-from multimodal_eval.data.readers.frames import NUMBERED
-from multimodal_eval.data.readers.memory_input import MemoryInput
+from multimodal_eval.data.readers.memory_input import NUMBERED, MemoryInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Run, evaluate, import_log, rescore
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.interop.export.identity import portable
+from multimodal_eval.interop.export.files import portable
 from multimodal_eval.interop.export.registry import export
 from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LM_EVAL, VLMEVALKIT, log_of, pooled_run
 from tests.interop.export.eee_schema import AGGREGATE, INSTANCE

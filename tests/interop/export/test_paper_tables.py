@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Run, evaluate
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError
-from multimodal_eval.display.escapes import latex_text, markdown_text
+from multimodal_eval.display.latex import latex_text, markdown_text
 from multimodal_eval.interop.export.registry import export
 from tests.cli.command_line import mmeval
 from tests.edited_runs import accept_changes, rewrite_json

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import multimodal_eval
 from multimodal_eval import evaluate
-from multimodal_eval.core.displayed import Displayed, HasHtml
+from multimodal_eval.core.display import Displayed, HasHtml
 from multimodal_eval.display.drawings import BACKGROUNDS, COLOURS
 from multimodal_eval.display.results import DISPLAYS
 from multimodal_eval.interop.accumulator import compute

@@ -16,7 +16,7 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.site.build import write_site
-from multimodal_eval.report.site.published_run import published_run, without_folders
+from multimodal_eval.report.site.content import published_run, without_folders
 from tests.cli.leaderboard import board
 from tests.contests.clarity.make_data import FOLDER
 from tests.contests.dialogue.contest import system, write_contest, write_json

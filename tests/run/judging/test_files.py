@@ -9,7 +9,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeModel
 from multimodal_eval.judges.forms.by_name import FORMS, form_of, judges
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.judging.files import read_judge
+from multimodal_eval.run.judging import read_judge
 from tests.cli.command_line import called
 
 

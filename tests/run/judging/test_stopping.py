@@ -14,7 +14,7 @@ import pytest
 from multimodal_eval import JudgeConfig, evaluate, rescore, resume
 from multimodal_eval.analysis.judge_ratings import rate
 from multimodal_eval.analysis.preferences import preference_of
-from multimodal_eval.cli.printing import print_blocks
+from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError
 from multimodal_eval.core.judge_config import JudgeUntil

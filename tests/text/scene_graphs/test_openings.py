@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.text.scene_graphs.captions import scene_graph
-from multimodal_eval.text.scene_graphs.openings import opening_of
+from multimodal_eval.text.scene_graphs.matching import opening_of
 from tests.text.scene_graphs.parsed import parsed
 
 STANDING = "a/DT/det/3 tall/JJ/amod/3 man/NN/ROOT/0 standing/VBG/acl/3 on/IN/prep/4 a/DT/det/7 rock/NN/pobj/5"

@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "packages"))
 try:
     from multimodal_eval.contests.codabench.program import main
-    from multimodal_eval.report.submission_page import submission_page
+    from multimodal_eval.report.build import submission_page
 except ImportError as error:
     print(f"The scoring program cannot start: {error}. This is not a mistake in the submission.")
     print("Organisers: the image needs multimodal-eval VERSION, or the program a folder `packages` with it.")

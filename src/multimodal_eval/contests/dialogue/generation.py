@@ -43,7 +43,7 @@ from multimodal_eval.media.content import read_file
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.continuing import execute_again
-from multimodal_eval.run.generation.model import Generation, Model, generation_of, with_model
+from multimodal_eval.run.generation import Generation, Model, generation_of, with_model
 from multimodal_eval.run.plan import Plan, generating_plan
 from multimodal_eval.run.start import start
 from multimodal_eval.run.step import RunContext

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from multimodal_eval.data.logs.log_format import LogInfo
+from multimodal_eval.data.logs.log_format import Head, LogInfo
+from multimodal_eval.data.readers.formats import SUFFIXES, reader_of
+from multimodal_eval.data.readers.problems import Problems, Record
 
-__all__ = ["DatasetFormat", "natural_key", "written_list"]
+__all__ = ["FORMAT", "DatasetFormat", "natural_key", "written_list"]
+
 
 _DIGITS = re.compile(r"([0-9]+)")
 _LONGEST_LIST = 1 << 20  # characters of a list that is written as text
@@ -57,3 +60,35 @@ def written_list(text: str) -> list[str] | None:
         return None
     is_plain = isinstance(values, list) and all(isinstance(value, str | int | float) for value in values)
     return [str(value) for value in values] if is_plain else None
+
+
+# Files whose rows have no ids: JSON Lines, JSON, CSV, TSV and Parquet. Rows are numbered from 0, as lm-eval does.
+#
+# An input without PREDICTIONS whose first rows have no `id` is read in this format, with a note. Tasks of lm-eval and
+# lmms-eval choose it.
+
+
+class NumberedRows(DatasetFormat):
+    """The format of plain files without ids."""
+
+    name = "rows"
+    suffixes = SUFFIXES
+    files = "JSON Lines, JSON, CSV, TSV or Parquet without ids"
+    takes = "all columns; the id is the number of the row, from 0"
+    is_plain = True
+
+    def recognises(self, head: Head) -> bool:
+        """Never by the content of one row: it is chosen."""
+        return False
+
+    def part_name(self, path: Path) -> str:
+        """The name of the file: its rows are numbered for themselves."""
+        return path.name.partition(".")[0]
+
+    def records(self, path: Path, problems: Problems) -> Iterator[Record]:
+        """One record per row, with its number unless it has an id."""
+        for number, (line, record) in enumerate(reader_of(path)(path, problems)):
+            yield line, record if "id" in record else {"id": str(number), **record}
+
+
+FORMAT = NumberedRows()

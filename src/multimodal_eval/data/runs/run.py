@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.displayed import HasHtml
+from multimodal_eval.core.display import HasHtml
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.optional import require
-from multimodal_eval.core.record_checks import differences, refuse_faults
-from multimodal_eval.core.records import CHECKED_FORMAT, COMPOSITE, JsonObject, LintReport, Results, RunInfo
+from multimodal_eval.core.records import (
+    CHECKED_FORMAT,
+    COMPOSITE,
+    JsonObject,
+    LintReport,
+    Results,
+    RunInfo,
+    differences,
+    refuse_faults,
+)
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.visible import visible
 from multimodal_eval.data.runs.run_folder import RunFolder

@@ -20,8 +20,7 @@ from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import DamagedFileError, MissingFileError, RunFolderError
 from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.machine import cores
-from multimodal_eval.core.record_checks import info_faults, refuse_faults, result_faults
-from multimodal_eval.core.records import LintReport, Results, RunInfo
+from multimodal_eval.core.records import LintReport, Results, RunInfo, info_faults, refuse_faults, result_faults
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs import checksums, run_content
 from multimodal_eval.data.runs.checksums import EXCHANGES, MANIFEST, RESULTS, Checksums

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from multimodal_eval.core.arrow import float_values
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.runs.sample_table import to_samples

@@ -20,8 +20,7 @@ from threading import Lock, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.child_process import main_hidden
-from multimodal_eval.core.machine import cores
+from multimodal_eval.core.machine import cores, main_hidden
 from multimodal_eval.evaluation.decoding.tickets import Line, Submitted, Ticket, finish, take
 from multimodal_eval.evaluation.decoding.worker import FREE, Decoded, InMemory, Results, SharedBytes, Task, serve
 

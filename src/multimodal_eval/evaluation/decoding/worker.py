@@ -18,8 +18,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multimodal_eval.core.child_process import initialise_child
 from multimodal_eval.core.errors import ImageError
+from multimodal_eval.core.machine import initialise_child
 from multimodal_eval.media.images import decoded_into, image_bytes, load_image_any
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys

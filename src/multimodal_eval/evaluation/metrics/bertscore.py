@@ -32,8 +32,7 @@ from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
-from multimodal_eval.evaluation.model_metric import TEXT_CUT
+from multimodal_eval.evaluation.encoder_metric import TEXT_CUT, UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.models.encoders import DEFAULT_SENTENCE_ENCODER, open_token_encoder
 from multimodal_eval.text.languages import UNFIT, fits
 

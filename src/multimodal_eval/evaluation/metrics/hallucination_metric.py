@@ -26,8 +26,7 @@ from multimodal_eval.core.metric import Scorer, Value, lone_scorer
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.evaluation.encoder_metric import UNKNOWN, SentenceEncoderMetric
-from multimodal_eval.evaluation.model_metric import TEXT_CUT
+from multimodal_eval.evaluation.encoder_metric import TEXT_CUT, UNKNOWN, SentenceEncoderMetric
 from multimodal_eval.text.languages import UNFIT, fits
 from multimodal_eval.text.pos import LANGUAGES, ContentWord, content_words, tagger_label
 

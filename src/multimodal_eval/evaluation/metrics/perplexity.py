@@ -26,7 +26,7 @@ from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Mean, Rows, Score, unscored
 from multimodal_eval.data.readers.field_checks import MINUS
-from multimodal_eval.evaluation.model_metric import ModelMetric
+from multimodal_eval.evaluation.encoder_metric import ModelMetric
 from multimodal_eval.models.language.causal import (
     DEFAULT_CAUSAL_LM,
     CausalLM,

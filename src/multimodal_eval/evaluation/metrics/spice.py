@@ -53,8 +53,7 @@ from multimodal_eval.text.image_keys import ImageKey
 from multimodal_eval.text.languages import UNFIT, fits
 from multimodal_eval.text.parsing import RESOURCE, open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions
-from multimodal_eval.text.scene_graphs.matching import CATEGORIES, Match
-from multimodal_eval.text.scene_graphs.openings import Openings
+from multimodal_eval.text.scene_graphs.matching import CATEGORIES, Match, Openings
 
 if TYPE_CHECKING:
     import numpy as np

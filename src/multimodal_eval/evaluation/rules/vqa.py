@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from multimodal_eval.core.rules import rule
-from multimodal_eval.text.vqa_answers import normalise_evalai_answer, normalise_vqa_answer, one_line
+from multimodal_eval.evaluation.rules.answer_text import normalise_evalai_answer, normalise_vqa_answer, one_line
 
 __all__ = ["WITHOUT_EXCEPTION", "Compared", "VqaRule"]
 

@@ -11,10 +11,10 @@ from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.machine import cores
 from multimodal_eval.generate.protocol import Answer, Generator, RejectedError, Request
 from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of, unknown_parameters
+from multimodal_eval.models.encoders import model_faults
 from multimodal_eval.models.language.causal import LANGUAGES, rebuild_derived_files
 from multimodal_eval.models.language.chat_template import ChatTemplate, Message
 from multimodal_eval.models.language.writer import LlamaWriter, Order, Sampling, Written, can_write
-from multimodal_eval.models.lookup import model_faults
 from multimodal_eval.models.runtime import check_runtime
 from multimodal_eval.models.source import Model, find_model
 

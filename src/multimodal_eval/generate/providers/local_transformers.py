@@ -19,10 +19,10 @@ from multimodal_eval.generate.protocol import Answer, Generator, Media, Rejected
 from multimodal_eval.generate.providers.local_jobs import Job, JobThread, seed_of, unknown_parameters
 from multimodal_eval.media.audio import load_audio
 from multimodal_eval.media.images import load_image_any
+from multimodal_eval.models.encoders import model_faults
 from multimodal_eval.models.language.conversation_torch import check
 from multimodal_eval.models.language.torch_writer import Conversation, TorchWriter, Writing, label_of
 from multimodal_eval.models.language.writer import Sampling, Written
-from multimodal_eval.models.lookup import model_faults
 from multimodal_eval.models.source import Model, find_model, parse_name
 from multimodal_eval.models.torch_device import Format
 

@@ -51,8 +51,16 @@ from multimodal_eval.data.logs.eee_records import (
 )
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.eee_instances import Instances, ScoreColumn, score_columns
-from multimodal_eval.interop.export.files import claim_of, published, whole_file
-from multimodal_eval.interop.export.identity import IDENTITY, Identity, identity_of, portable, tasks_of
+from multimodal_eval.interop.export.files import (
+    IDENTITY,
+    Identity,
+    claim_of,
+    identity_of,
+    portable,
+    published,
+    tasks_of,
+    whole_file,
+)
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 

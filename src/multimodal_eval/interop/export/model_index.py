@@ -14,8 +14,15 @@ from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.logs.lm_eval import IMAGE_HASHES
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, published, yaml_text
-from multimodal_eval.interop.export.identity import IDENTITY, identity_of, tasks_of
+from multimodal_eval.interop.export.files import (
+    IDENTITY,
+    UNCORRECTED,
+    claim_of,
+    identity_of,
+    published,
+    tasks_of,
+    yaml_text,
+)
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 

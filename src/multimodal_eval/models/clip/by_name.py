@@ -10,8 +10,7 @@ from multimodal_eval.models import torch_device
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.clip.lazy_images import LazyImage, cached_content
 from multimodal_eval.models.clip.preprocessing import Decoding
-from multimodal_eval.models.encoders import ImageTextEncoder
-from multimodal_eval.models.lookup import ModelEntry, model_faults
+from multimodal_eval.models.encoders import ImageTextEncoder, ModelEntry, model_faults
 from multimodal_eval.models.source import find_model, parse_name
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from multimodal_eval.core.errors import ConfigError, ModelError
+from multimodal_eval.models.encoders import ModelEntry, ModelKind, model_faults
 from multimodal_eval.models.language.tokens import Reading, windows
-from multimodal_eval.models.lookup import ModelEntry, ModelKind, model_faults
 from multimodal_eval.models.runtime import check_runtime
 
 if TYPE_CHECKING:

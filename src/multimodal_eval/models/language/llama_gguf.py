@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from multimodal_eval.core.errors import ModelError
+from multimodal_eval.models.encoders import model_faults
 from multimodal_eval.models.formats.gguf import GgufFile, Setting
 from multimodal_eval.models.formats.safetensors import write_float32
-from multimodal_eval.models.lookup import model_faults
 
 if TYPE_CHECKING:
     import numpy as np

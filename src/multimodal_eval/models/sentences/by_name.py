@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from multimodal_eval.core.errors import ModelError
 from multimodal_eval.models import torch_device
 from multimodal_eval.models.cache import VectorCache
-from multimodal_eval.models.encoders import SentenceEncoder, TextTokens, TokenEncoder
-from multimodal_eval.models.lookup import ModelEntry, model_faults
+from multimodal_eval.models.encoders import ModelEntry, SentenceEncoder, TextTokens, TokenEncoder, model_faults
 from multimodal_eval.models.source import CONFIG, Model, ModelName, find_model, parse_name
 from multimodal_eval.resources.catalogue import CATALOGUE
 

@@ -20,7 +20,7 @@ from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFol
 from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, left_out_lines, preview, verdicts_of
 from multimodal_eval.report.viewer.database import Sql, quoted
 from multimodal_eval.report.viewer.drawings import ScatterPlot, forests_of, scatter_plot
-from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.exports import Table, comparison_table, download
 from multimodal_eval.report.viewer.pages import refuse_repeated
 from multimodal_eval.report.viewer.pairs import (
     ORDERS,
@@ -34,7 +34,6 @@ from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES, Parameters, SampleQuery, read_query
 from multimodal_eval.report.viewer.samples_view import ValueLists, with_chosen
 from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.tables import comparison_table, download
 
 MOST_COMPARED = 8
 COMPARED_AT_ONCE = 20_000  # samples of all runs; larger comparisons are loaded after the page

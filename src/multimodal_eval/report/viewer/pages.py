@@ -16,7 +16,7 @@ from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.report.highlight import Highlighted, Span, highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.readings import marked_letter
-from multimodal_eval.report.viewer.exports import Table
+from multimodal_eval.report.viewer.exports import Table, download
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
@@ -38,7 +38,6 @@ from multimodal_eval.report.viewer.sample_query import (
 )
 from multimodal_eval.report.viewer.samples_view import SWAPPED, ValueLists, reading_of_row, samples_view
 from multimodal_eval.report.viewer.store import Store
-from multimodal_eval.report.viewer.tables import download
 
 CACHED = 600  # seconds that a browser keeps an image
 IMAGE_SIZE = 1_600  # pixels of the longer side

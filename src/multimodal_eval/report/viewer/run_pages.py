@@ -29,12 +29,12 @@ from multimodal_eval.display.run_findings import warnings_of
 from multimodal_eval.report.build import policy, report_html
 from multimodal_eval.report.sections import judge_section
 from multimodal_eval.report.viewer.drawings import HeatMap, heat_map
+from multimodal_eval.report.viewer.exports import download, runs_table, scores_table, slices_table
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import refuse_repeated
 from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, Summaries, listed
 from multimodal_eval.report.viewer.run_notes import RunNotes
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
-from multimodal_eval.report.viewer.tables import download, runs_table, scores_table, slices_table
 
 __all__ = ["RunPages", "RunReports", "SliceCache", "report_headers", "stored_maps"]
 

@@ -29,7 +29,7 @@ from multimodal_eval.judges.verdict_tables import Judged
 from multimodal_eval.run.ask.ask import Ask, Item, Reader, run_async
 from multimodal_eval.run.ask.replies import ANSWERS, Key, OpenSample, counted
 from multimodal_eval.run.ask.until import Decision, until_mean
-from multimodal_eval.run.generation.model import Generation
+from multimodal_eval.run.generation import Generation
 from multimodal_eval.run.step import RunContext
 
 if TYPE_CHECKING:

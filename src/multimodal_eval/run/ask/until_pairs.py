@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.compared_systems import compared_systems
+from multimodal_eval.analysis.columns import compared_systems
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeUntil
 from multimodal_eval.core.records import ComparedPair, RunInfo

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from multimodal_eval.core.child_process import initialise_child, main_hidden
 from multimodal_eval.core.errors import described
+from multimodal_eval.core.machine import initialise_child, main_hidden
 from multimodal_eval.core.metric_failures import exit_error
 
 

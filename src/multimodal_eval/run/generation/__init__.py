@@ -1,1 +1,156 @@
-"""Generation as a step of the run: after reading, before fitting."""
+"""The model of a run: a name, a generator or a function, and the settings that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, Parameters, RunConfig
+from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
+from multimodal_eval.core.signature import Signature
+from multimodal_eval.generate.functions import FunctionGenerator
+from multimodal_eval.generate.prices import with_price
+from multimodal_eval.generate.prompts import Prompts, with_files
+from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.generate.registry import checked, find_generator, providers
+from multimodal_eval.generate.secrets import refuse_secrets
+from multimodal_eval.media.policy import policy_of
+from multimodal_eval.run.config import ConfigSource, overlaid
+from multimodal_eval.run.generation.batch import Batch, refuse_batch
+from multimodal_eval.run.plan import Plan
+
+__all__ = [
+    "Generation",
+    "Model",
+    "generation_again",
+    "generation_of",
+    "label_of",
+    "settled",
+    "with_changes",
+    "with_model",
+]
+
+Model = str | Generator | Batch | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The model of a run, and how it is asked."""
+
+    config: GenerationConfig
+    generator: Generator
+    prompts: Prompts
+    batch: Batch | None = None  # files in the place of the endpoint
+
+    @property
+    def signature(self) -> Signature:
+        """The model and every setting that changes an answer."""
+        return Signature("generation", "1", {"model": self.generator.label, **self.prompts.settings})
+
+
+def settled(source: ConfigSource, model: Model | None, **settings: Any) -> RunConfig:
+    """The configuration of a call with a model: `generation` among the settings need not name it."""
+    _refuse_misplaced(settings)
+    generation, name = settings.get("generation"), _name_of(model)
+    if name is not None and isinstance(generation, Mapping):
+        settings["generation"] = {**generation, "model": name}
+    return with_model(overlaid(source, **settings), model)
+
+
+def _refuse_misplaced(settings: Mapping[str, Any]) -> None:
+    """Refuse a setting of the generation that is given as one of the run, and name its place."""
+    for name in settings:
+        if name in RunConfig.__struct_fields__:
+            continue
+        if name in GenerationConfig.__struct_fields__:
+            raise ConfigError(f"`{name}` is a setting of the generation: generation={{{name!r}: …}}")
+        if name in Parameters.__struct_fields__:
+            raise ConfigError(f"`{name}` is a parameter of the model: generation={{'parameters': {{{name!r}: …}}}}")
+
+
+def label_of(model: Model | None) -> str | None:
+    """A name for any model, before it is known whether it can be used."""
+    return model if model is None or isinstance(model, str) else "python"
+
+
+def _name_of(model: Model | None) -> str | None:
+    """The name of a model; None if it is the one that the configuration names."""
+    if isinstance(model, Batch):
+        model = model.model
+    return model if model is None or isinstance(model, str) else as_generator(model).label
+
+
+def with_model(config: RunConfig, model: Model | None) -> RunConfig:
+    """The configuration with the name of the model, the content of the files of its prompt, and its price."""
+    generation, name = config.generation, _name_of(model)
+    if name is not None:
+        generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
+    if generation is None:
+        return config
+    return msgspec.structs.replace(config, generation=with_price(with_files(generation)))
+
+
+def with_changes(config: GenerationConfig, changes: dict[str, Any]) -> GenerationConfig:
+    """The settings of a run that is continued. Only those may change that change no answer."""
+    for name in changes:
+        if name not in CHANGEABLE:
+            raise ConfigError(
+                f"{name!r} cannot change while a run is continued.{did_you_mean(name, CHANGEABLE)} "
+                "Start a new run; its cache has the answers to equal requests"
+            )
+    try:
+        changed = msgspec.convert({**msgspec.to_builtins(config), **changes}, GenerationConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"`generation`: {error}") from None
+    return with_price(changed if "prices" in changes else msgspec.structs.replace(changed, prices=None))
+
+
+def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
+    """How the run of a plan is generated; None if its samples have answers."""
+    config = seeded(plan.config)
+    if config is None:
+        return None
+    batch = model if isinstance(model, Batch) else None
+    is_named = model is None or isinstance(model, str | Batch)
+    refuse_secrets(config)
+    generator = find_generator(config) if is_named else as_generator(model)
+    if batch is not None:
+        refuse_batch(config, generator, batch)
+    prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
+    return Generation(config, generator, prompts, batch)
+
+
+def seeded(config: RunConfig) -> GenerationConfig | None:
+    """The settings of generation. With several epochs, the first one has the seed of the run if none is given."""
+    generation = config.generation
+    if generation is None or generation.epochs == 1:
+        return generation
+    if generation.history:
+        raise ConfigError("`epochs` and `history` exclude each other: the turns of a dialogue are asked once, in order")
+    if generation.parameters.seed is not None:
+        return generation
+    parameters = msgspec.structs.replace(generation.parameters, seed=config.seed)
+    return msgspec.structs.replace(generation, parameters=parameters)
+
+
+def generation_again(plan: Plan, model: Model | None, label: str) -> Generation | None:
+    """How a run is continued. An object of Python must be given again; `label` names the run."""
+    name = "" if plan.config.generation is None else plan.config.generation.model
+    if name and model is None and name.partition(":")[0] not in providers():
+        raise RunFolderError(
+            f"{label} asked {name!r}, a model of a Python program, or of a package that is not installed here. "
+            f"Continue it in Python: resume({label!r}, model=…)"
+        )
+    return generation_of(plan, model)
+
+
+def as_generator(model: object, what: str = "model") -> Generator:
+    """A generator, or a function as one; `what` is the name of the argument."""
+    if hasattr(model, "answer"):
+        return checked(model, type(model).__name__)
+    if callable(model):
+        return FunctionGenerator(model)
+    raise ConfigError(f"`{what}` must be PROVIDER:NAME, a generator or a function. Got {type(model).__name__} instead.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.run.reproduction.ledger import Entry, Published
 
 __all__ = ["Cell", "Counts", "Kind", "Reason", "Reproduced", "Reproduction", "Status", "Verdict"]

@@ -38,7 +38,7 @@ from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.score_table import align_columns
+from multimodal_eval.data.runs.sample_table import align_columns
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.start import now

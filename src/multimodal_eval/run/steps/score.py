@@ -29,7 +29,7 @@ from multimodal_eval.core.scores import Scores, code_of, joined
 from multimodal_eval.core.scoring import rows_to_score, score_rows
 from multimodal_eval.data.runs.run_content import part_name, with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.data.runs.score_table import columns_of, key_columns, score_columns, stored_scores
+from multimodal_eval.data.runs.sample_table import columns_of_metric, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.injection import judged_columns
@@ -281,7 +281,7 @@ class Score(Step):
                 scores[metric.name] = fresh[metric.name]
                 columns |= score_columns(metric.name, fresh[metric.name])
             elif before is not None:
-                columns |= columns_of(before, metric.name)
+                columns |= columns_of_metric(before, metric.name)
                 scores[metric.name] = stored_scores(columns, metric.name)
         if self.run.plan.composite:
             task = self.run.plan.task

@@ -17,8 +17,17 @@ from typing import Literal
 
 from multimodal_eval._native import tokenize
 from multimodal_eval.text.parsing import CaptionParser, Sentence, Word
-from multimodal_eval.text.scene_graphs.matching import Attribute, Match, Relation, SceneGraph, compare, merged
-from multimodal_eval.text.scene_graphs.openings import Opening, Openings, opening_of
+from multimodal_eval.text.scene_graphs.matching import (
+    Attribute,
+    Match,
+    Opening,
+    Openings,
+    Relation,
+    SceneGraph,
+    compare,
+    merged,
+    opening_of,
+)
 
 # Attachments as Stanford's parser makes them, which SPICE uses: to the nearest noun.
 #

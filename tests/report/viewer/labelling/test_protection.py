@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.labels.append_file import AppendFile
 from multimodal_eval.report.viewer.guard import POLICY
-from multimodal_eval.report.viewer.labelling.forms import MOST_BYTES, MOST_FIELDS
+from multimodal_eval.report.viewer.labelling.session import MOST_BYTES, MOST_FIELDS
 from tests.report.viewer.labelling.annotators import OWN, Annotator, make_labelled_runs, records, server
 from tests.report.viewer.viewed import HOST, client, raw_get
 

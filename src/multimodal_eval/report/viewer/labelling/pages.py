@@ -18,10 +18,17 @@ from starlette.routing import Route
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.labels.append_file import NotSavedError
 from multimodal_eval.report.media import Inputs, audio_file, image_file, media_policy
-from multimodal_eval.report.viewer.labelling.forms import Access, checked_text, cookie, see_other, set_cookie
 from multimodal_eval.report.viewer.labelling.labels import Entry, now
 from multimodal_eval.report.viewer.labelling.queue import Item, LabelOptions
-from multimodal_eval.report.viewer.labelling.session import LabelSession, open_session
+from multimodal_eval.report.viewer.labelling.session import (
+    Access,
+    LabelSession,
+    checked_text,
+    cookie,
+    open_session,
+    see_other,
+    set_cookie,
+)
 from multimodal_eval.report.viewer.labelling.task import LabelTask
 from multimodal_eval.report.viewer.run_notes import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, RunNote, RunNotes
 from multimodal_eval.report.viewer.runs import RunsFolder
