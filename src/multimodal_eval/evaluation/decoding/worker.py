@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Pixels = NDArray[np.uint8]
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 ALIGNMENT = 64  # bytes

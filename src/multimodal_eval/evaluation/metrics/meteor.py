@@ -49,10 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float64]
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector = NDArray[np.float64]
 
 __all__ = ["LANGUAGES", "TABLE", "compute_meteor", "meteor", "open_program", "parameters", "prepare", "resource_name"]
 
