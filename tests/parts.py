@@ -1,17 +1,61 @@
-"""Runs with small parts: the only file that knows where their size is set."""
+"""Runs with small parts, and runs that are interrupted: the only file that knows where the steps keep their limits."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import pytest
-
+import multimodal_eval
 from multimodal_eval.run import plan
+
+if TYPE_CHECKING:
+    import pytest
+
+STEPS = "multimodal_eval.run.steps"
+LIMITS = {
+    "batch": f"{STEPS}.score.BATCH",
+    "crashing": f"{STEPS}.score.MAX_CRASHING",
+    "parts_per_bucket": f"{STEPS}.fit.PARTS_PER_BUCKET",
+}
 
 
 def set_part_size(patch: pytest.MonkeyPatch, size: int | None = None, *, with_model: int | None = None) -> None:
     """Runs have parts of `size` samples, or of `with_model` if a model scores or answers them."""
-    sizes: dict[str, Any] = {"PART_SIZE": size, "PART_SIZE_WITH_MODEL": with_model}
-    for name, number in sizes.items():
-        if number is not None:
-            patch.setattr(plan, name, number)
+    for name, number in _part_sizes(size, with_model).items():
+        patch.setattr(plan, name, number)
+
+
+def use_part_size(size: int | None = None, *, with_model: int | None = None) -> None:
+    """The same for the rest of this process, which a test has started."""
+    vars(plan).update(_part_sizes(size, with_model))
+
+
+def started_with_part_size(size: int | str, *, with_model: bool = False) -> str:
+    """The first lines of a script whose runs have parts of `size` samples: a number, or an expression."""
+    name = "with_model" if with_model else "size"
+    paths = [str(Path(file).parents[1]) for file in (__file__, multimodal_eval.__file__)]
+    return f"import sys; sys.path[:0] = {paths}; from tests.parts import use_part_size; use_part_size({name}={size})"
+
+
+def _part_sizes(size: int | None, with_model: int | None) -> dict[str, Any]:
+    sizes = {"PART_SIZE": size, "PART_SIZE_WITH_MODEL": with_model}
+    return {name: number for name, number in sizes.items() if number is not None}
+
+
+def set_limit(patch: pytest.MonkeyPatch, name: str, size: int) -> None:
+    """Another limit of a step: a name of `LIMITS`."""
+    patch.setattr(LIMITS[name], size)
+
+
+def leave_out(patch: pytest.MonkeyPatch, step: str) -> None:
+    """No run does what a step should do: "Fit" or "Score"."""
+    patch.setattr(f"{STEPS}.{step.lower()}.{step}.left", lambda step: [])
+
+
+def interrupt(patch: pytest.MonkeyPatch, step: str) -> None:
+    """Every run is interrupted as by Ctrl-C when it comes to a step: "Fit" or "Score"."""
+    patch.setattr(f"{STEPS}.{step.lower()}.{step}.make", _interrupted)
+
+
+def _interrupted(*arguments: object) -> NoReturn:
+    raise KeyboardInterrupt

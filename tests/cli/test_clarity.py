@@ -19,6 +19,7 @@ from multimodal_eval.contests.clarity.scores import evaluate_all, majority_vote_
 from tests.cli.clarity import DEV, OPINIONS, TEST, copy_data, predicted, scored
 from tests.cli.command_line import mmeval
 from tests.contests.clarity.make_data import ANNOTATORS, OUTSIDE
+from tests.parts import interrupt
 
 
 @pytest.fixture
@@ -254,13 +255,10 @@ def test_runs_of_two_tasks_are_listed(folder):
 
 
 def test_a_killed_run_has_its_tables_when_it_is_resumed(folder, monkeypatch):
-    def killed(*arguments, **settings):
-        raise KeyboardInterrupt
-
     whole = scored("dev.csv", "alba.dev.csv", "--task", "evasion", "-o", "whole")["evasion"]["classification"]
     prepared = prepare("dev.csv", "alba.dev.csv", task="evasion")
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.steps.score.Score.make", killed)
+        interrupt(patch, "Score")
         with pytest.raises(KeyboardInterrupt):
             score_tasks(prepared, folder / "broken")
     resumed = resume(folder / "broken")

@@ -16,6 +16,7 @@ from multimodal_eval.dialogue import integral_score
 from multimodal_eval.evaluation.metrics import hidden_metric
 from tests.cli.command_line import mmeval
 from tests.contests.dialogue.contest import TYPES, WORKED, system, write_contest, write_json
+from tests.parts import interrupt
 
 FILES = ("gold.json", "output.json", "ppl_output.json")
 
@@ -227,14 +228,10 @@ def test_a_run_can_be_rescored_with_other_weights(folder):
     assert load_run("new").results["composite"]["value"] == pytest.approx(743 / 1386, abs=1e-12)
 
 
-def killed(*arguments, **settings):
-    raise KeyboardInterrupt
-
-
 def test_a_killed_run_is_resumed(folder, monkeypatch):
     dialogue(*FILES, "-o", "whole")
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.steps.score.Score.make", killed)
+        interrupt(patch, "Score")
         CliRunner().invoke(cli, ["dialogue", *FILES, "-o", "broken"])
     assert resume("broken").results == load_run("whole").results
 
@@ -246,7 +243,7 @@ def test_a_resumed_run_is_refused_too_if_the_rule_fails(folder, monkeypatch):
     )
     monkeypatch.setattr(hidden_metric, "_rules", dict(hidden_metric._rules))
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.steps.score.Score.make", killed)
+        interrupt(patch, "Score")
         CliRunner().invoke(cli, ["dialogue", *FILES, "--rule", "linear", "--plugin", "rule.py", "-o", "broken"])
     done = CliRunner().invoke(cli, ["score", "--resume", "broken", "--plugin", "rule.py"])
     assert "UNSCORED: hidden_metric must score every sample: RANGE: the value 1.11" in str(done.exception)

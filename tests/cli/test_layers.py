@@ -22,8 +22,8 @@ from multimodal_eval.cli.layers import (
     section_of,
 )
 from multimodal_eval.cli.main import COMMANDS, cli
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.evaluation.tasks_config import TASKS
-from multimodal_eval.run.config import overlaid
 
 MOST_OPTIONS, MOST_COMMANDS = 40, 25
 
@@ -77,7 +77,7 @@ def test_an_option_moves_to_a_setting_of_a_command_that_reads_the_configuration(
         assert "--config" in flags, path
         for key in moved.values():
             head, _, rest = key.partition(".")
-            known = msgspec.json.schema(type(overlaid(None)))["$defs"]
+            known = msgspec.json.schema(RunConfig)["$defs"]
             assert head in known["RunConfig"]["properties"], key
             if head == "generation":
                 names = rest.split(".")

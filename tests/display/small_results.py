@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from multimodal_eval import Run, Sample, evaluate, power, suite
+from multimodal_eval import Run, Sample, calibrate, crosswalk, evaluate, plan_labels, power, suite
 from multimodal_eval.analysis.classification import classification_of
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.composite import sensitivity
@@ -18,9 +18,6 @@ from multimodal_eval.contests.dialogue.report import DialogueReport, TypeReport
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.interop.coco import caption_scores
 from multimodal_eval.interop.list_scores import answer_scores, label_scores
-from multimodal_eval.run.calibrate import calibrate
-from multimodal_eval.run.crosswalk import crosswalk
-from multimodal_eval.run.label_plan import plan_labels
 from multimodal_eval.run.meta import Request, meta_evaluate
 from multimodal_eval.run.reproduction import Reproduction, reproduce
 from multimodal_eval.stats.agreement_report import Settings, agreement_report

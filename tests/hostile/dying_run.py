@@ -46,9 +46,10 @@ def watch(folder: str, log: str, kill_at: int) -> None:
 
 if __name__ == "__main__":
     watch(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    from multimodal_eval.run import plan
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.parts import use_part_size
 
-    plan.PART_SIZE = int(sys.argv[4])
+    use_part_size(int(sys.argv[4]))
     del sys.argv[1:5]
     from multimodal_eval.cli.main import main
 

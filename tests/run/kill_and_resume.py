@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.parts import started_with_part_size
 from tools.recorded.record import contents, normal
 from tools.site.workspace import Workspace
 
@@ -26,7 +27,7 @@ PLUGIN = Path(__file__).with_name("plugin.py")
 SAMPLES, PART = 600, 40
 # Small parts and splits, so that a kill often hits a half-written part, and the input is read in parallel.
 START = (
-    "import sys; from multimodal_eval.run import plan; plan.PART_SIZE = int(sys.argv.pop(1)); "
+    f"{started_with_part_size('int(sys.argv.pop(1))')}; "
     "from multimodal_eval.data.readers import splits; splits.SPLIT = splits.SMALLEST_SPLIT = 20_000; "
     "from multimodal_eval.cli.main import main; main()"
 )

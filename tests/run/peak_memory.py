@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from multimodal_eval import evaluate
-from multimodal_eval.run import plan
+from tests.parts import use_part_size
 
 WORDS = [f"word{number}" for number in range(3000)]
 
@@ -36,7 +36,7 @@ def peak() -> float:
 
 
 def main(count: int, size: int) -> None:
-    plan.PART_SIZE = size
+    use_part_size(size)
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder) / "data.jsonl", count)
         data, output = Path(folder) / "data.jsonl", Path(folder) / "run"

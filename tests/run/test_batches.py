@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Barrier
 
 from multimodal_eval import Score, evaluate, metric
-from multimodal_eval.run.steps import score
+from tests.parts import set_limit
 from tests.run.caption_samples import samples
 
 
@@ -21,7 +21,7 @@ def test_two_batches_run_at_the_same_time():
     def id_length(sample):
         return float(len(sample.id))
 
-    data = samples(2 * score.BATCH)
+    data = samples(2 * 1024)  # two batches
     threaded = evaluate(data, metrics=["id_length"], workers=2)
     meeting = None
     assert evaluate(data, metrics=["id_length"], workers=1).scores().equals(threaded.scores())
@@ -29,7 +29,7 @@ def test_two_batches_run_at_the_same_time():
 
 
 def test_captions_have_the_same_scores(monkeypatch):
-    monkeypatch.setattr(score, "BATCH", 7)
+    set_limit(monkeypatch, "batch", 7)
     data, metrics = samples(60), ["bleu", "cider_d", "rouge_l"]
     alone, threaded = (evaluate(data, metrics=metrics, workers=workers) for workers in (1, 5))
     assert threaded.scores().equals(alone.scores())

@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from multimodal_eval import Sample, evaluate
+from multimodal_eval import Sample, crosswalk, evaluate
 from multimodal_eval.analysis.crosswalk import crosswalk_of, is_crosswalk
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import content_of
-from multimodal_eval.run.crosswalk import column_name, crosswalk
+from multimodal_eval.run.crosswalk import column_name
 from tests.cli.command_line import mmeval
 
 # Readings measured with the origins: "**B**" and "\boxed{B}" make lmms-eval's MMMU rule draw a letter, "Answer: B.

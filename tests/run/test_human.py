@@ -15,7 +15,6 @@ from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError,
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.run.calibrate import calibrated_run, differences
-from multimodal_eval.run.generated import score_generated
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.ppi import ppi_mean
 from tests.run.labelled_samples import judge_of, judged_samples, text_of
@@ -328,5 +327,5 @@ def test_answers_that_were_generated_first_are_corrected(tmp_path):
     records = [{key: r[key] for key in ("id", "references", "kind", "rating")} for r in judged_samples(50, 40)]
     prompt = {"template": "{{ id }}"}
     generated = generate(records, model=lambda request: "yes", generation=prompt, output=tmp_path / "run")
-    run = score_generated(generated.path, config={"metrics": ["exact_match"], "human": HUMAN})
+    run = generated.score(config={"metrics": ["exact_match"], "human": HUMAN})
     assert run.calibrated("exact_match").labels == 40

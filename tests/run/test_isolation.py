@@ -11,7 +11,7 @@ import pytest
 
 from multimodal_eval import evaluate, resume
 from multimodal_eval.core.errors import RunFolderError
-from multimodal_eval.run.steps import score
+from tests.parts import set_limit
 from tests.run.local_runs import CRASHED_STATUS, CRASHING, content, run, samples, statuses
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("many_parts", "nothing_is_left_running")]
@@ -86,7 +86,7 @@ def test_a_crash_that_no_single_sample_causes_is_an_error(tmp_path, small_parts)
 
 
 def test_too_many_crashing_samples_are_an_error_and_a_changed_plugin_is_refused(tmp_path, monkeypatch, small_parts):
-    monkeypatch.setattr(score, "MAX_CRASHING", 1)
+    set_limit(monkeypatch, "crashing", 1)
     plugin = tmp_path / "broken.py"
     broken = Path(CRASHING).read_text()
     plugin.write_text(broken)

@@ -19,14 +19,14 @@ from multimodal_eval.evaluation import image_reader
 from multimodal_eval.evaluation.decoding.pool import DecodingPool
 from multimodal_eval.models.clip.encoder import OnnxClip
 from multimodal_eval.run.steps.score import Score
-from tests.parts import set_part_size
+from tests.parts import set_part_size, started_with_part_size
 from tests.run.kill_and_resume import content
 
 TINY_CLIP = Path(__file__).parents[1] / "golden" / "clip" / "tiny-clip"
 SAMPLES, PART = 60, 16
 BAD = {7: "cannot be decoded", 20: "there is no file", 33: "is outside"}
 START = (
-    "import sys; from multimodal_eval.run import plan; plan.PART_SIZE_WITH_MODEL = 16; "
+    f"{started_with_part_size(PART, with_model=True)}; "
     "from multimodal_eval.evaluation import image_reader; image_reader.MIN_IMAGES = 4; "
     "from multimodal_eval.cli.main import main; main()"
 )

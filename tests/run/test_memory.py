@@ -8,8 +8,9 @@ import pytest
 
 
 def peak(samples):
-    script = Path(__file__).with_name("peak_memory.py")
-    done = subprocess.run([sys.executable, script, str(samples), "500"], capture_output=True, text=True, check=True)
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.run.peak_memory", str(samples), "500"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 

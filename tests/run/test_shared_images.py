@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.evaluation.metrics.cider import cider
-from multimodal_eval.run.steps import fit as parts
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
-from tests.parts import set_part_size
+from tests.parts import set_limit, set_part_size
 from tests.run.comparison import state_bytes
 from tests.run.stopping_executor import Given
 
@@ -28,7 +27,7 @@ ROW = st.tuples(st.sampled_from([None, "x", "y", "z", "x.png", "ü", ""]), CAPTI
 def part_size(monkeypatch):
     def set_size(size, per_bucket=4):
         set_part_size(monkeypatch, size)
-        monkeypatch.setattr(parts, "PARTS_PER_BUCKET", per_bucket)
+        set_limit(monkeypatch, "parts_per_bucket", per_bucket)
 
     return set_size
 

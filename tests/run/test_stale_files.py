@@ -11,14 +11,10 @@ from multimodal_eval.core.corpus import Corpus
 from multimodal_eval.core.errors import DamagedFileError, RunFolderError
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.score import Score
-from tests.parts import set_part_size
+from tests.parts import interrupt, leave_out, set_part_size
 
 ROWS = [{"id": str(number), "question": str(number), "references": ["a b"]} for number in range(6)]
 WORDS = {"first": "a b c", "second": "a"}
-
-
-def stopped(step, left):
-    raise KeyboardInterrupt
 
 
 def words(samples) -> int:
@@ -73,7 +69,7 @@ def test_an_interrupted_repair_keeps_no_score_of_other_answers(answered, monkeyp
     run, again = answered
     (run.path / "answers" / "part-00000.parquet").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("multimodal_eval.run.steps.fit.Fit.make", stopped)
+        interrupt(patch, "Fit")
         with pytest.raises(KeyboardInterrupt):
             again()
     shares = again().scores().column("share").to_pylist()
@@ -98,7 +94,7 @@ def test_damage_that_no_step_mends_is_refused(tmp_path, monkeypatch):
         [{"id": "1", "expected_answer": "a", "generated_answer": "a"}], metrics=["exact_match"], output=tmp_path / "run"
     )
     (tmp_path / "run" / "scores" / "part-00000.parquet").write_bytes(b"x")
-    monkeypatch.setattr("multimodal_eval.run.steps.score.Score.left", lambda step: [])
+    leave_out(monkeypatch, "Score")
     with pytest.raises(DamagedFileError, match=r"scores/part-00000.parquet is damaged"):
         resume(tmp_path / "run")
 

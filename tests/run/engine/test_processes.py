@@ -15,6 +15,7 @@ import pytest
 
 from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.run.engine import local
+from tests.parts import started_with_part_size
 from tests.run.local_runs import PLUGIN, run, samples
 from tests.run.processes import is_running
 
@@ -28,9 +29,8 @@ def script(tmp_path):
         textwrap.dedent(f"""
         from pathlib import Path
         from multimodal_eval import Sample, evaluate
-        from multimodal_eval.run import plan
+        {started_with_part_size(7)}
 
-        plan.PART_SIZE = 7
         with open({str(tmp_path / "ran")!r}, "a") as log:
             log.write("once")
         answers = ["a b"] * 28 + ["a held"] * 32

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import multimodal_eval
 from multimodal_eval import Engine, evaluate, metric, rescore, resume
 from multimodal_eval.core.errors import (
     ClusterError,
@@ -28,7 +27,7 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.run.engine.ray import RayExecutor
 from multimodal_eval.run.steps.read import Read
 from multimodal_eval.run.steps.score import CRASHED
-from tests.parts import set_part_size
+from tests.parts import set_part_size, started_with_part_size
 from tests.run.kill_and_resume import START, content
 from tests.run.processes import descendants, is_running
 
@@ -36,7 +35,6 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
 
 CRASHING_WORDS, PLUGIN = (str(Path(__file__).parents[1] / name) for name in ("crashing_words.py", "plugin.py"))
-SOURCE = str(Path(multimodal_eval.__file__).parents[1])
 PART = 6
 PROGRESS = re.compile(r"scoring \w+: .*\n")  # of a slow machine
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
@@ -242,8 +240,7 @@ def test_a_missing_gpu_is_an_error_and_not_an_endless_wait(address, data, log, t
 
 
 def command(*arguments):
-    models = "from multimodal_eval.run import plan; plan.PART_SIZE_WITH_MODEL = int(sys.argv[1])"
-    start = f"import sys; sys.path.insert(0, {SOURCE!r}); {models}; {START}"
+    start = f"{started_with_part_size('int(sys.argv[1])', with_model=True)}; {START}"
     return [sys.executable, "-c", start, str(PART), "score", *map(str, arguments)]
 
 

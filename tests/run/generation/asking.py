@@ -10,7 +10,7 @@ from pathlib import Path
 
 from multimodal_eval import JudgeConfig, evaluate, resume
 from multimodal_eval.generate.protocol import Answer, Request
-from multimodal_eval.run import plan
+from tests.parts import use_part_size
 from tests.run.generation.counting_server import Client
 
 AT_ONCE, PART = 8, 40
@@ -34,7 +34,7 @@ class Judge(Client):
 
 
 def main(data: Path, folder: Path, port: int, *, has_judges: bool) -> None:
-    plan.PART_SIZE = PART
+    use_part_size(PART)
     model = Client(port)
     judges = [Judge(port, label) for label in JUDGES] if has_judges else None
     if (folder / "run.json").exists():

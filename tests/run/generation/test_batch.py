@@ -8,11 +8,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from multimodal_eval import evaluate
+from multimodal_eval import evaluate, resume
 from multimodal_eval.core.config import GenerationConfig, Parameters, UntilConfig
 from multimodal_eval.core.errors import ConfigError, InputError, OpenSamplesError
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator
-from multimodal_eval.run.evaluate import resume
 from multimodal_eval.run.generation.batch import BatchIn, BatchOut, BatchWrittenError
 from tests.cli.command_line import mmeval
 from tests.generate.server import Behaviour, Reply, Server, user_text

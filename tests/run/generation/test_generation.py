@@ -17,9 +17,9 @@ from multimodal_eval.core.errors import ConfigError, OpenSamplesError, Retryable
 from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.generate.engine import BreakerError
 from multimodal_eval.generate.protocol import Answer, EndpointError, RateLimitError, Request
-from multimodal_eval.run import plan as planning
 from multimodal_eval.run.verify import verify_run
 from tests.hostile.foreign import received
+from tests.parts import set_part_size
 
 COUNT = 30
 SETTINGS: dict[str, Any] = {"metrics": ["rouge_l", "cider"], "progress": False}
@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {"metrics": ["rouge_l", "cider"], "progress": False}
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(planning, "PART_SIZE", 10)
+    set_part_size(monkeypatch, 10)
 
 
 @pytest.fixture

@@ -7,23 +7,18 @@ from collections import Counter
 
 import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from multimodal_eval import Sample, evaluate, load_run
+from multimodal_eval import Sample, evaluate, load_run, resume
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.readers.arranged_input import Draw
-from multimodal_eval.data.readers.inputs import FileInput
-from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage
 from multimodal_eval.generate.protocol import Answer, EndpointError, RejectedError
-from multimodal_eval.run import plan as plans
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.evaluate import resume
-from multimodal_eval.run.steps.ask import arranged
 from multimodal_eval.run.verify import verify_run
 from multimodal_eval.stats.betting import confidence_sequence
+from tests.parts import set_part_size
 from tests.run.local_runs import PLUGIN
 
 COUNT = 600
@@ -79,7 +74,7 @@ def order(count=COUNT):
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
-    monkeypatch.setattr(plans, "PART_SIZE", 50)
+    set_part_size(monkeypatch, 50)
 
 
 def test_stops_at_the_first_prefix_that_is_certain(tmp_path):
@@ -185,7 +180,7 @@ def test_a_stored_part_is_never_written_again(tmp_path, monkeypatch):
         write(folder, kind, number, table)
 
     monkeypatch.setattr(RunFolder, "write_part", counted)
-    monkeypatch.setattr(plans, "PART_SIZE", 6)
+    set_part_size(monkeypatch, 6)
     run = ask(Model(delay=random.Random(4)), tmp_path / "run", concurrency=64)
     parts = len(run.info.parts)
     for kind in ("samples", "answers", "exchanges"):
@@ -199,13 +194,15 @@ def test_the_part_where_it_stopped_can_be_read_again(tmp_path):
     path = tmp_path / "data.jsonl"
     path.write_bytes(b"\n".join(map(msgspec.json.encode, samples())))
     ask(Model(), tmp_path / "run", data=path)
-    info = RunFolder(tmp_path / "run").read_info()
-    settings = overlaid(None, metrics=["exact_match"], generation=info.config.generation)
-    plan = plans.make_plan(settings)
-    opened = arranged(FileInput(path), plan, info)
-    parts = list(opened.parts(Problems(), Summary(), plan.part_size))
-    assert [len(part) for part in parts] == info.parts
-    assert [sample.id for part in parts for sample in part.samples(["id"])] == order()[: sum(info.parts)]
+    sizes = load_run(tmp_path / "run").info.parts
+    for number, size in enumerate(sizes):
+        part = tmp_path / "run" / "samples" / f"part-{number:05d}.parquet"
+        before = part.read_bytes()
+        part.unlink()
+        resume(tmp_path / "run", model=Model(), progress=False)
+        assert part.read_bytes() == before
+        first = sum(sizes[:number])
+        assert pq.read_table(part).column("id").to_pylist() == order()[first : first + size]
 
 
 def test_failed_answers_are_not_wrong_ones():

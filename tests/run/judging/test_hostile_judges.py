@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from multimodal_eval import evaluate, rescore, resume
+from multimodal_eval import GeneratedRun, evaluate, generate, rescore, resume
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.run.generated import generate, score_generated
 from tests.hostile.foreign import edited, mmeval, received
 from tests.judges.server import judge_server, scripted_judge
 from tests.run.judging.judged_runs import judge, rows
@@ -98,9 +97,9 @@ def test_answers_of_somebody_else_are_not_sent_to_their_judge(tmp_path):
         judges = {"good": {"name": "good", "models": [model]}}
         edited(folder, lambda c: c["config"].update(judges=judges, metrics=["good"]))
         with pytest.raises(RunFolderError, match="good would send requests to http"):
-            score_generated(folder, progress=False)
+            GeneratedRun(folder).score(progress=False)
         assert not server.requests
-        run = score_generated(folder, judge=scripted_judge(), progress=False)  # a judge of the user's choice
+        run = GeneratedRun(folder).score(judge=scripted_judge(), progress=False)  # a judge of the user's choice
         assert run["good"]["n_scored"] == 1
         assert not server.requests
 

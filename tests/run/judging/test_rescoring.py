@@ -8,13 +8,12 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from multimodal_eval import JudgeModel, evaluate, rescore
+from multimodal_eval import JudgeModel, evaluate, generate, rescore
 from multimodal_eval.core.config import Parameters
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeForm
 from multimodal_eval.core.metric import signature_of
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
-from multimodal_eval.run.generated import generate, score_generated
 from tests.judges.server import judge_server, scripted_judge
 from tests.run.judging.judged_runs import SAMPLES, judge, rows, values, verdicts
 
@@ -76,8 +75,8 @@ def test_answers_that_are_failures_now_are_judged_again(tmp_path):
 def test_answers_are_judged_where_they_were_generated(tmp_path):
     data = [{key: value for key, value in row.items() if key != "generated_answer"} for row in rows(20)]
     folder = tmp_path / "run"
-    generate(data, model=lambda request: "answer 1", task="vqa", output=folder, progress=False)
-    run = score_generated(folder, metrics=[judge()], judge=scripted_judge(), progress=False)
+    made = generate(data, model=lambda request: "answer 1", task="vqa", output=folder, progress=False)
+    run = made.score(metrics=[judge()], judge=scripted_judge(), progress=False)
     assert run["good"]["n_scored"] == 20
 
 

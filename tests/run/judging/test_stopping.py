@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from multimodal_eval import JudgeConfig, evaluate, rescore, resume
+from multimodal_eval import JudgeConfig, compare_by_judge, evaluate, rank_by_judge, rescore, resume
 from multimodal_eval.analysis.judge_ratings import rate
 from multimodal_eval.analysis.preferences import preference_of
 from multimodal_eval.cli.finish import print_blocks
@@ -24,7 +24,6 @@ from multimodal_eval.display.of_judges import preference_of_run_blocks
 from multimodal_eval.display.run_findings import run_findings
 from multimodal_eval.generate.protocol import Answer, Request
 from multimodal_eval.judges.verdict_tables import exchanges_kind, verdicts_kind
-from multimodal_eval.run.judged_pairs import compare_by_judge, rank_by_judge
 from multimodal_eval.run.verify import verify_run
 from tests.judges.ranked_systems import draw, fair_judge, runs_of
 

@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from multimodal_eval import rank_by_judge
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeUntil
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
 from multimodal_eval.judges.verdict_tables import Judged, rows_of, verdicts_kind
 from multimodal_eval.run.ask.until_pairs import UntilPairs, check_until, until_pairs
-from multimodal_eval.run.judged_pairs import rank_by_judge
 from multimodal_eval.run.plan import make_plan
 from multimodal_eval.stats.betting import Units, confidence_sequence, log_capital, refusal_at
 from tests.judges.ranked_systems import fair_judge, runs_of
