@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.data.runs.sample_rows import SampleRow, SampleRows
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
+    from multimodal_eval.evaluation.rules._readings import Reading
     from multimodal_eval.generate.functions import batched
     from multimodal_eval.generate.protocol import Answer, Generator, Media, Request, Text, Turn
     from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
@@ -73,6 +74,7 @@ _MODULES = {
     "Options": "core.options",
     "PowerTable": "analysis.power",
     "RatingTable": "analysis.judge_ratings",
+    "Reading": "evaluation.rules._readings",
     "Request": "generate.protocol",
     "RetryableError": "core.errors",
     "Rows": "core.score",
@@ -149,6 +151,7 @@ __all__ = [
     "Options",
     "PowerTable",
     "RatingTable",
+    "Reading",
     "Request",
     "RetryableError",
     "Rows",

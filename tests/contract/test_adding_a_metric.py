@@ -147,7 +147,7 @@ def test_the_commands_know_it(copy):
 def test_the_contract_tests_cover_it(copy):
     done = copy.pytest()
     assert done.returncode == 0, done.stdout
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 20  # type: ignore[index]
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 10  # type: ignore[index]
     assert "skipped" not in done.stdout
 
 
