@@ -535,17 +535,18 @@ def _provider_faults(generator: Generator) -> Iterator[str]:
     replies = asyncio.run(_replies(generator, requests))
     for what, reply in replies.items():
         yield from _reply_faults(what, reply)
-    if not any(isinstance(reply, msgspec.Struct) for reply in replies.values()):
+    answered = next((what for what, reply in replies.items() if isinstance(reply, Answer)), None)
+    if answered is None:
         yield f"it answers none of {len(replies)} requests: {replies['a question']}"
+        return
     if generator.label != label:
         yield f"its `label` changes from {label!r} to {generator.label!r}. It identifies the model in a run"
-    question = requests["a question"]
-    again = {name: replace(question, id=name) for name in ("another sample", "a third sample")}
+    again = {name: replace(requests[answered], id=name) for name in ("another sample", "a third sample")}
     repeated = asyncio.run(_replies(generator, again))
     for reply in repeated.values():
         if isinstance(reply, RuntimeError):
             yield f"it fails in a second event loop: {reply}. Make clients and locks inside of `answer`"
-        elif getattr(generator, "is_cacheable", False) and reply != replies["a question"]:
+        elif getattr(generator, "is_cacheable", False) and reply != replies[answered]:
             yield (
                 "it declares `is_cacheable`, but answers equal requests differently. Let answers depend on turns and "
                 "parameters only, or remove `is_cacheable`"

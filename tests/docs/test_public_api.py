@@ -21,7 +21,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "examples").glob("*.py")),
+    *sorted((ROOT / "examples").rglob("*.py")),
 ]
 # Flags of other programs, and lines that call our benchmarks and tools.
 OTHER_FLAGS = {"--help", "--machine", "--version", "--upgrade", "--no-deps", "--check"}
