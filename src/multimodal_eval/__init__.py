@@ -122,7 +122,7 @@ _MODULES = {
     "suite": "analysis.suite",
 }
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Accumulator",

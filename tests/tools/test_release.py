@@ -24,7 +24,7 @@ from tools.release.compiler import environment
 from tools.release.interpreters import interpreters, lowest, version_of
 from tools.release.try_wheel import BUILD_TOOLS, bare_path, fitting
 from tools.release.version import package_version, problem
-from tools.release_notes import CHANGELOG, NoNotesError, main, release_notes
+from tools.release_notes import CHANGELOG, NoNotesError, fragments, main, release_notes
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -68,6 +68,30 @@ class TestNotes:
     def test_a_draft_needs_no_date(self):
         assert release_notes(LOG, "1.1.0", draft=True) == "- Not yet.\n"
 
+    def test_files_of_changes_become_entries_of_their_kind(self, tmp_path, monkeypatch):
+        log = LOG.replace("- Not yet.", "An introduction.\n\n### Added\n\n- Not yet.\n\n### Removed\n\n- Old.")
+        (tmp_path / "CHANGELOG.md").write_text(log)
+        monkeypatch.setattr("tools.release_notes.CHANGELOG", tmp_path / "CHANGELOG.md")
+        monkeypatch.setattr("tools.release_notes.CHANGES", tmp_path / "changes")
+        (tmp_path / "changes").mkdir()
+        for name, text in (("a.added", "First,\nwrapped.\n"), ("b.added", "Second."), ("c.fixed", "x" * 160)):
+            (tmp_path / "changes" / f"{name}.md").write_text(text)
+        assert main(["1.1.0", "--join", "--draft"]) == 0
+        assert (tmp_path / "CHANGELOG.md").read_text() == log.replace(
+            "- Not yet.\n", f"- Not yet.\n- First, wrapped.\n- Second.\n\n### Fixed\n\n- {'x' * 160}\n"
+        )
+        assert list((tmp_path / "changes").iterdir()) == []
+        (tmp_path / "changes" / "new.fixed.md").write_text("Later.")
+        assert main(["1.2.0", "--join", "--draft"]) == 0
+        text = (tmp_path / "CHANGELOG.md").read_text()
+        assert text.startswith("# Changelog\n\n## 1.2.0 (unreleased)\n\n### Fixed\n\n- Later.\n\n## 1.1.0 (unreleased)")
+        (tmp_path / "changes" / "wrong.md").write_text("What?")
+        assert main(["1.2.0", "--join", "--draft"]) == 1
+
+    def test_the_files_of_changes_have_a_kind_and_a_text(self):
+        for path in fragments():
+            assert len(path.read_text(encoding="utf-8").split()) > 3, path
+
     def test_the_changelog_has_notes_for_this_version_and_dates_for_the_others(self, capsys):
         current = __version__.removesuffix(".dev0")
         versions = re.findall(r"^## (\S+) \(", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
@@ -75,6 +99,8 @@ class TestNotes:
         for version in versions[1:]:
             assert main([version]) == 0
         assert main([current, "--draft"]) == 0
+        lines = CHANGELOG.read_text(encoding="utf-8").split("\n## ")[1].splitlines()
+        assert len(lines) <= 120, "say what a user notices, in at most 120 lines"
         assert main(["99.0.0"]) == 1
         assert "99.0.0" in capsys.readouterr().err
 
