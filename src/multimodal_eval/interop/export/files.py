@@ -20,6 +20,7 @@ from multimodal_eval.display.run_findings import claims
 __all__ = [
     "IDENTITY",
     "UNCORRECTED",
+    "UNNAMED",
     "Identity",
     "claim_of",
     "identity_of",

@@ -59,6 +59,7 @@ FORMATS: Mapping[str, Format] = {
     "inspect": Format(f"{_HERE}.inspect_log", "inspect_ai: a log that its viewer opens.", takes="run", output="file"),
     "codabench": Format(f"{_HERE}.codabench", "A shared task on Codabench, from data.", takes="data", output="file"),
     "evalai": Format(f"{_HERE}.evalai", "A shared task on EvalAI, from data.", takes="data", output="file"),
+    "cite": Format(f"{_HERE}.cite", "A paragraph for a paper with every interval, signatures and BibTeX."),
     "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
     "jsonl": Format(f"{_HERE}.jsonl_table", "One object per sample, or one per metric.", output="file"),
     "latex": Format(f"{_HERE}.latex", "Runs side by side as papers print them, with a paired test."),
