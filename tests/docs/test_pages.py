@@ -15,7 +15,8 @@ from tools.site.pages import DOCS, all_pages, name_of
 from tools.site.records import keep
 from tools.site.sections import unlisted
 
-GUIDES = [page for page in all_pages() if page.parent != DOCS / "metrics"]
+# AGENTS.md is no page of the site: assistants read it beside the code that uses the package.
+GUIDES = [DOCS.with_name("AGENTS.md"), *(page for page in all_pages() if page.parent != DOCS / "metrics")]
 
 
 def needs_weights(page: Path) -> bool:
@@ -40,6 +41,10 @@ def test_a_guide_is_executed(page):
 @pytest.mark.parametrize("page", [page for page in all_pages() if needs_weights(page)], ids=name_of)
 def test_a_page_that_needs_models_is_executed(page, weights):
     assert_current(page, weights)
+
+
+def test_the_page_for_assistants_is_short():
+    assert len(GUIDES[0].read_text(encoding="utf-8").splitlines()) <= 80
 
 
 def test_every_page_is_in_a_section():
