@@ -49,12 +49,12 @@ def release_notes(changelog: str, version: str, *, draft: bool = False) -> str:
 
 def fragments() -> dict[Path, str]:
     """The files of changes/, NAME.KIND.md, and their kinds."""
-    found = {path: path.name.removesuffix(".md").rpartition(".")[2] for path in sorted(CHANGES.glob("*.md"))}
-    found.pop(CHANGES / "README.md", None)
-    for path, kind in found.items():
+    kinds = {path: path.name.removesuffix(".md").rpartition(".")[2] for path in sorted(CHANGES.glob("*.md"))}
+    kinds.pop(CHANGES / "README.md", None)
+    for path, kind in kinds.items():
         if kind not in KINDS:
             raise NoNotesError(f"{path.name} must be named NAME.KIND.md, where KIND is one of {', '.join(KINDS)}")
-    return found
+    return kinds
 
 
 def joined(changelog: str, version: str, entries: Mapping[str, Iterable[str]]) -> str:

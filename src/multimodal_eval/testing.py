@@ -338,16 +338,16 @@ def check_rule(rule: str | Callable[..., Any], family: str, cases: Mapping[Any, 
         named = [known for known in _called("check_rule", lambda: rules_of(family)).values() if known.function is rule]
         if not named:
             raise AssertionError(f"{shorten(rule)} is not a rule of {family}. Register it: @rule({family!r}, …)")
-        found = named[0]
+        registered = named[0]
     else:
-        found = _called("check_rule", lambda: find_rule(family, rule))
+        registered = _called("check_rule", lambda: find_rule(family, rule))
     known, pairs = _families().get(family), list(cases.items() if isinstance(cases, Mapping) else cases)
     if known is None and not pairs:
-        raise AssertionError(f"{found.name}: the family {family!r} is not one of this package. Pass cases")
-    what = f"{found.name} ({family})"
-    _refuse(what, [] if found.origin.strip() else ["it has no `origin`. Say in words where the rule is defined"])
-    _refuse(what, [] if known is None else _rule_faults(found, known))
-    _refuse(what, _case_faults(found, known, pairs))
+        raise AssertionError(f"{registered.name}: the family {family!r} is not one of this package. Pass cases")
+    what = f"{registered.name} ({family})"
+    _refuse(what, [] if registered.origin.strip() else ["it has no `origin`. Say in words where the rule is defined"])
+    _refuse(what, [] if known is None else _rule_faults(registered, known))
+    _refuse(what, _case_faults(registered, known, pairs))
 
 
 def _rule_faults(rule: Rule, family: _Family) -> Iterator[str]:
@@ -482,7 +482,7 @@ def _damage(case: _ReaderCase) -> Iterator[str]:
 
 
 def check_recipe(folder: str | Path) -> None:
-    """Check a recipe, by its folder or name: what `mmeval validate` checks, and that its keys say where it is from.
+    """Check a recipe, by its folder or name: what `mmeval validate` checks, and that its keys say who made it.
 
     Its goldens need two different values, so that a wrong rule is noticed.
     """

@@ -15,7 +15,7 @@ from tools.site.pages import DOCS, all_pages, name_of
 from tools.site.records import keep
 from tools.site.sections import unlisted
 
-# AGENTS.md is no page of the site: assistants read it beside the code that uses the package.
+# AGENTS.md is not part of the site.
 GUIDES = [DOCS.with_name("AGENTS.md"), *(page for page in all_pages() if page.parent != DOCS / "metrics")]
 
 
