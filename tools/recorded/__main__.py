@@ -13,10 +13,12 @@ from pathlib import Path
 from tools.recorded.cases import CASES
 from tools.recorded.damage import SUBJECTS, damages
 from tools.recorded.record import ROOT, record
+from tools.recorded.scores import declarations, moved, read, scores_text, undeclared
 
 FOLDER = ROOT / "tests" / "recorded"
 DAMAGE = "damage-"
-NAMES = (*CASES, *(f"{DAMAGE}{name}" for name in SUBJECTS))
+SCORES = "scores"
+NAMES = (*CASES, *(f"{DAMAGE}{name}" for name in SUBJECTS), SCORES)
 KILLED = {
     "score": ("tests.run.kill_and_resume",),
     "run": ("tests.run.generation.kill_and_resume",),
@@ -26,13 +28,23 @@ KILLED = {
 
 def text_of(name: str, keep: Path | None = None) -> str:
     """What the program does now."""
+    if name == SCORES:
+        return scores_text()
     return damages(SUBJECTS[name.removeprefix(DAMAGE)]) if name not in CASES else record(CASES[name], keep)
 
 
-def difference(name: str, keep: Path | None = None) -> str:
-    """What it does otherwise than recorded, as a unified diff; "" if nothing."""
+def recorded(name: str) -> str:
+    """What was recorded; "" if nothing."""
     path = FOLDER / f"{name}.txt"
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def difference(name: str, keep: Path | None = None) -> str:
+    """What it does otherwise than recorded, as a unified diff, or old and new of every score; "" if nothing."""
+    old = recorded(name)
+    if name == SCORES:
+        differing = moved(read(old), read(text_of(name)))
+        return "\n".join(f"{each}: {what}" for each, what in differing.items())
     lines = difflib.unified_diff(
         old.splitlines(), text_of(name, keep).splitlines(), "recorded", "now", lineterm="", n=2
     )
@@ -47,10 +59,14 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def write(names: Sequence[str], keep: Path | None) -> int:
-    """Record what the program does now."""
+    """Record what the program does now. Scores that move must be declared in changes/."""
     FOLDER.mkdir(exist_ok=True)
     for name in names:
-        (FOLDER / f"{name}.txt").write_text(text_of(name, keep), encoding="utf-8")
+        text = text_of(name, keep)
+        if name == SCORES and (problems := undeclared(read(recorded(name)), read(text), declarations())):
+            print("\n".join(problems))
+            return 1
+        (FOLDER / f"{name}.txt").write_text(text, encoding="utf-8")
     return 0
 
 
@@ -90,7 +106,7 @@ def main() -> None:
         sys.exit(kill(options.kills, options.seed))
     names = chosen(options.names)
     if options.action == "damage":
-        names = [name for name in names if name not in CASES]
+        names = [name for name in names if name.startswith(DAMAGE)]
     sys.exit((write if options.action == "write" else check)(names, options.keep and options.keep.resolve()))
 
 
