@@ -196,6 +196,12 @@ class TestContents:
         assert "bench is not needed" in faults
         assert "one compiled extension is expected. Got [] instead" in faults
 
+    def test_a_large_wheel_is_named(self, tmp_path):
+        path = wheel_with(tmp_path / "a.whl", *self.WHEEL)
+        with zipfile.ZipFile(path, "a") as wheel:
+            wheel.writestr("multimodal_eval/large.bin", bytes(12_100_000))
+        assert contents.problems(path) == ["it has 12.1 MB, more than 12"]
+
     def test_the_extension_of_each_system_is_known(self, tmp_path):
         for name in ("_native.cpython-311-x86_64-linux-gnu.so", "_native.cp312-win_amd64.pyd", "_native.pyd"):
             names = [each for each in self.WHEEL if "_native" not in each]
