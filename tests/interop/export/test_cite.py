@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from multimodal_eval import evaluate, import_log
+from multimodal_eval import JudgeConfig, evaluate, import_log
 from multimodal_eval.benchmarks.recipes import recipe
 from multimodal_eval.benchmarks.sample import write_sample
 from multimodal_eval.core.errors import UnknownNameError
@@ -58,6 +58,28 @@ def test_a_benchmark_is_cited_with_its_authors(tmp_path):
 def test_the_scores_of_a_log_are_not_ours(tmp_path):
     text = export(import_log(log_of(LM_EVAL, "toy_choice"), output=tmp_path / "run").run, "cite").text
     assert re.search(r"Scores are those of lm-eval( [\d.]+)?; intervals are computed by multimodal-eval ", text)
+
+
+def test_a_judge_is_said_to_measure_itself_unless_people_correct_it():
+    rows = [
+        {"id": str(n), "generated_answer": "a dog" if n % 3 else "a cat", "references": ["a bird"], "human": 1 + n % 4}
+        for n in range(40)
+    ]
+    judge = JudgeConfig(name="scale", form="scale")
+    settings = {
+        "metrics": [judge],
+        "judge": lambda request: '{"score": 4}' if "a dog" in request.prompt else '{"score": 2}',
+    }
+    alone = export(evaluate(rows, **settings), "cite").text
+    assert "It measures what a judge says, which no human labels correct." in alone
+    corrected = export(evaluate(rows, human={"scale": "human"}, **settings), "cite").text
+    assert re.search(r"; corrected by 40 human labels, uncorrected \d\.\d+ ", corrected)
+    assert "It measures what a judge says, which no human labels correct." not in corrected
+
+
+def test_without_a_score_there_is_no_number():
+    run = evaluate([{**CHOICES[2]}], metrics=["multiple_choice"], allow_empty=True)
+    assert "multiple_choice has no value (nothing scored)." in export(run, "cite").text
 
 
 def test_an_unknown_metric_is_refused(choices):

@@ -16,8 +16,7 @@ from multimodal_eval.core.records import statistics_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted, estimate
-from multimodal_eval.interop.export.files import IDENTITY, UNNAMED, identity_of
-from multimodal_eval.interop.export.judged import claim_of, published
+from multimodal_eval.interop.export.files import IDENTITY, UNNAMED, identity_of, published
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 
@@ -63,6 +62,8 @@ def _subject(run: Run, options: OptionValues) -> str:
 def _value(run: Run, name: str) -> str:
     """A metric in one sentence; a second one if samples are unscored, and one about a judge."""
     shown, raw = published(run.entries[name])
+    if shown.value is None:
+        return f"{printed(name)} has no value ({shown.method})."
     words = f"{printed(name)}, {_KINDS.get(run.kind_of(name) or '', 'a score')}, is {_interval(shown)}; "
     if shown.labels is not None:
         words += f"corrected by {counted(shown.labels, 'human label')}"
@@ -75,8 +76,8 @@ def _value(run: Run, name: str) -> str:
         sentences.append(f"With the {counted(shown.failed, 'failed answer')} as the worst value it is {worst}.")
     if (rule := run.info.signatures[name].settings.get("rule") if name in run.info.signatures else None) is not None:
         sentences.append(f"Answers are read by the rule {rule}.")
-    if (claim := claim_of(run, name)) is not None:
-        sentences.append(claim[:1].upper() + claim[1:].rstrip(".") + ".")
+    if name in run.info.config.judges and shown.labels is None:
+        sentences.append("It measures what a judge says, which no human labels correct.")
     return " ".join(sentences)
 
 
