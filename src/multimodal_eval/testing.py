@@ -58,9 +58,8 @@ from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.problems import Problems, Record
 from multimodal_eval.evaluation.metrics_registry import resolve
-from multimodal_eval.evaluation.rules.box import PlacedBox
+from multimodal_eval.evaluation.rules.box import PlacedBox, PlacedPoint
 from multimodal_eval.evaluation.rules.open_answer import Question, Verdict
-from multimodal_eval.evaluation.rules.point import PlacedPoint
 from multimodal_eval.generate.functions import answer_from
 from multimodal_eval.generate.protocol import Finish, RejectedError
 from multimodal_eval.generate.registry import checked, find_generator
