@@ -17,6 +17,7 @@ Sections, in bench/disk_images, with the minutes that each takes on one H200 wit
     stages         0.6  ViT-B/32 with the time of each stage
     pool           0.6  the decoding processes alone
     equal          0.6  scores beside those of onnxruntime on the CPU
+    decoder        2.5  files decoded on the GPU, beside a plain loop that does the same
 
 `--small` (600 images, a tiny model, torch on the CPU if there is no GPU) measures nothing: it shows that every
 section runs. `--cpu` uses onnxruntime on the CPU instead of torch. Each result is printed at once. `--minutes` is the
@@ -41,7 +42,7 @@ from functools import partial
 from pathlib import Path
 
 import sections
-from disk_images import engines, processes, speed, start, torchmetrics_files
+from disk_images import engines, gpu_decoder, processes, speed, start, torchmetrics_files
 from disk_images.bench import Bench, say
 from sections import Section
 
@@ -54,6 +55,7 @@ SECTIONS = {
     "stages": (speed.stages, 0.6),
     "pool": (processes.pool, 0.6),
     "equal": (engines.equal, 0.6),
+    "decoder": (gpu_decoder.decoder, 2.5),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 
 import numpy as np
@@ -12,7 +13,7 @@ from PIL import Image
 
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.media import images
-from multimodal_eval.media.images import decoded_into, is_same_as_pillow, load_image_any
+from multimodal_eval.media.images import decoded_into, is_same_as_pillow, load_image_any, usual_jpeg
 from multimodal_eval.media.policy import MediaPolicy
 from tests.media.image_files import encoded, gradient, png_bomb
 
@@ -181,3 +182,42 @@ def test_another_library_is_not_used(monkeypatch):
         assert outcome(encoded(photo(16, 16), "JPEG")) is None
     finally:
         images._decoder.cache_clear()
+
+
+PHOTO = photo(48, 40)
+
+
+def is_usual(content, is_wanted=always):
+    return usual_jpeg(content, POLICY, is_wanted) is not None
+
+
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+def test_a_gpu_may_decode_usual_files(subsampling):
+    content = encoded(PHOTO, "JPEG", subsampling=subsampling)
+    assert usual_jpeg(content, POLICY, always) == content
+    assert is_usual(content, lambda width, height: (width, height) == (48, 40))
+    assert not is_usual(content, lambda width, height: False)
+
+
+def test_a_gpu_gets_no_file_that_it_would_read_in_another_way():
+    content = encoded(PHOTO, "JPEG")
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    rgb = content.replace(b"\xff\xdb", b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0\xff\xdb", 1)  # APP14: colours are RGB
+    with Image.open(io.BytesIO(rgb)) as image:
+        assert image.info["adobe_transform"] == 0
+    others = {
+        "half a file": content[: len(content) // 2],
+        "no end": content[:-2],
+        "progressive": encoded(PHOTO, "JPEG", progressive=True),
+        "grey": encoded(PHOTO.convert("L"), "JPEG"),
+        "CMYK": encoded(PHOTO.convert("CMYK"), "JPEG"),
+        "turned": encoded(PHOTO, "JPEG", exif=turned),
+        "4:1:1": content.replace(b"\1\x22\0", b"\1\x41\0", 1),
+        "RGB": rgb,
+        "PNG": encoded(PHOTO),
+        "nothing": b"",
+    }
+    assert [name for name, file in others.items() if is_usual(file)] == []
+    with pytest.raises(ImageError, match="over the limit"):
+        usual_jpeg(encoded(Image.new("RGB", (500, 500)), "JPEG"), POLICY, always)

@@ -20,7 +20,7 @@ from multimodal_eval.evaluation.decoding.pool import HALF, decoding_pool
 from multimodal_eval.evaluation.decoding.tickets import Line, Submitted, Ticket
 from multimodal_eval.evaluation.decoding.worker import Job
 from multimodal_eval.media.content import is_url
-from multimodal_eval.media.images import image_bytes, load_image_any
+from multimodal_eval.media.images import image_bytes, load_image_any, usual_jpeg
 from multimodal_eval.media.policy import MediaPolicy, current_policy
 from multimodal_eval.models.clip.lazy_images import LazyImage, image_key
 from multimodal_eval.models.clip.preprocessing import Decoding
@@ -137,10 +137,10 @@ def _is_sendable(source: Any) -> bool:
 
 
 def _image(ticket: Ticket, policy: MediaPolicy) -> LazyImage:
-    if isinstance(ticket.source, bytes):
-        load = partial(load_image_any, ticket.source, policy=policy)
-        return LazyImage(ticket.key, load, ticket.fault, ticket.received)
-    return LazyImage(ticket.key, opened_again(ticket.source, ticket.key, policy), ticket.fault, ticket.received)
+    read = partial(image_bytes, ticket.source, policy=policy)
+    if not isinstance(ticket.source, bytes):
+        read = partial(_unchanged, ticket.source, ticket.key, read)
+    return _of_content(ticket.key, read, policy, ticket.fault, ticket.received)
 
 
 READ_AT_ONCE = 8  # files or URLs; each may be as large as the policy allows
@@ -192,20 +192,26 @@ def _image_read_here(source: Any, *, policy: MediaPolicy, spool: Spool) -> LazyI
     except ImageError as fault:
         return LazyImage(b"", load, str(fault))
     key = image_key(content)
-    if not isinstance(source, str | PathLike):  # already in memory
+    read: Callable[[], bytes] = partial(image_bytes, source, policy=policy)
+    if isinstance(source, bytes):
+        return _of_content(key, read, policy)
+    if not isinstance(source, str | PathLike):  # a Pillow image
         return LazyImage(key, load)
-    if is_url(source):
-        return LazyImage(key, partial(_opened, source, key, spool.keep(content), policy))
-    return LazyImage(key, opened_again(source, key, policy))
+    return _of_content(key, partial(_unchanged, source, key, spool.keep(content) if is_url(source) else read), policy)
 
 
-def opened_again(source: Any, key: bytes, policy: MediaPolicy) -> Callable[[], Image.Image]:
-    """A function that reads a local image once more and opens it. It refuses other content than that of the key."""
-    return partial(_opened, source, key, partial(image_bytes, source, policy=policy), policy)
+def _of_content(
+    key: bytes, read: Callable[[], bytes], policy: MediaPolicy, fault: str | None = None, received: Any = None
+) -> LazyImage:
+    def load() -> Image.Image:
+        return load_image_any(read(), policy=policy)
+
+    return LazyImage(key, load, fault, received, lambda is_wanted: usual_jpeg(read(), policy, is_wanted))
 
 
-def _opened(source: Any, key: bytes, reread: Callable[[], bytes], policy: MediaPolicy) -> Image.Image:
+def _unchanged(source: Any, key: bytes, reread: Callable[[], bytes]) -> bytes:
+    """The content of an image that is read once more. It must be that of the key."""
     content = reread()
     if image_key(content) != key:
         raise ImageError(f"{shorten(str(source))} changed while it was being read")
-    return load_image_any(content, policy=policy)
+    return content

@@ -297,6 +297,32 @@ def decoded_into(
     return pixels if pixels.shape == (height, width, _CHANNELS) else None
 
 
+_END = b"\xff\xd9"
+_SAMPLINGS = ({(1, 1)}, {(2, 1)}, {(2, 2)})  # of the brightness; the colours have (1, 1)
+
+
+def usual_jpeg(content: bytes, policy: MediaPolicy, is_wanted: Callable[[int, int], bool]) -> bytes | None:
+    """The content, if it is a JPEG file that a GPU decodes as Pillow does up to rounding: baseline, complete, upright.
+
+    A GPU decodes half a file without a word, and knows nothing of colours other than YCbCr. Raises `ImageError` if the
+    header is refused.
+    """
+    if not content.startswith(_START) or not content.endswith(_END):
+        return None
+    with _opened(content, policy) as (_, image):
+        parts: Any = getattr(image, "layer", ())  # (number, horizontal and vertical sampling, table) of each colour
+        is_usual = (
+            image.mode == "RGB"
+            and [part[0] for part in parts] == [1, 2, 3]
+            and {part[1:3] for part in parts[:1]} in _SAMPLINGS
+            and {part[1:3] for part in parts[1:]} == {(1, 1)}
+            and not image.info.get("progressive")
+            and image.info.get("adobe_transform", 1) == 1
+            and _turn(image) is None
+        )
+        return content if is_usual and is_wanted(*image.size) else None
+
+
 @cache
 def _decoder() -> Callable[..., Any] | None:
     """The function of simplejpeg; None if it is not installed or if Pillow has another library with other pixels."""

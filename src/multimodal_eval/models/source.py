@@ -24,8 +24,8 @@ from multimodal_eval.resources.store import folder_of, is_here, sha256_of
 S = TypeVar("S", bound=msgspec.Struct)
 CONFIG = "config.json"
 
-# Other ways to run a model: `torch:NAME`, `NAME+int8`, `torch:NAME+bf16`.
-TORCH, INT8, BF16 = "torch:", "+int8", "+bf16"
+# Other ways to run a model: `torch:NAME`, `NAME+int8`, `torch:NAME+bf16`, `torch:NAME+nvjpeg`.
+TORCH, INT8, BF16, NVJPEG = "torch:", "+int8", "+bf16", "+nvjpeg"
 
 
 class ModelName(NamedTuple):
@@ -34,6 +34,7 @@ class ModelName(NamedTuple):
     base: str
     in_torch: bool  # the user wants torch; a model that onnxruntime cannot run needs it anyway
     number_format: Literal["float32", "int8", "bf16"]
+    decoded_on_gpu: bool = False  # JPEG files, by nvJPEG
 
     @property
     def torch_format(self) -> Literal["float32", "bf16"]:
@@ -51,13 +52,15 @@ class ModelName(NamedTuple):
             )
 
 
-def parse_name(name: str) -> ModelName:
-    """Split `torch:NAME+bf16` into its parts."""
+def parse_name(name: str, *, sees_images: bool = False) -> ModelName:
+    """Split `torch:NAME+bf16` into its parts, and `torch:NAME+bf16+nvjpeg` if the model sees images."""
+    decoded_on_gpu = sees_images and name.startswith(TORCH) and name.endswith(NVJPEG)
+    name = name.removesuffix(NVJPEG) if decoded_on_gpu else name
     number_format: Literal["float32", "int8", "bf16"] = (
         "int8" if name.endswith(INT8) else "bf16" if name.endswith(BF16) else "float32"
     )
     base = name.removeprefix(TORCH).removesuffix(INT8).removesuffix(BF16)
-    return ModelName(base, name.startswith(TORCH), number_format)
+    return ModelName(base, name.startswith(TORCH), number_format, decoded_on_gpu)
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ def find_model(name: str) -> Model:
 
 def fetchable(name: str) -> tuple[str, ...]:
     """The arguments with which `mmeval fetch` gets the model. Empty for a directory."""
-    name = parse_name(name).base
+    name = parse_name(name, sees_images=True).base
     if name in CATALOGUE:
         return (name,)
     hub = None if Path(name).is_dir() else hub_model(name)

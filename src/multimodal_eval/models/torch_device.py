@@ -31,9 +31,10 @@ Format = Literal["float32", "bf16"]
 T = TypeVar("T")
 
 
-def label_of(model: Model, number_format: Format) -> str:
-    """Name and revision, and that it is torch: the last digits differ from those of onnxruntime."""
-    return f"{model.label}{IN_TORCH}{'' if number_format == 'float32' else f'-{number_format}'}"
+def label_of(model: Model, number_format: Format, *, nvjpeg: bool = False) -> str:
+    """Name and revision, that it is torch, and what decodes JPEG files: all of that changes the last digits."""
+    parts = [IN_TORCH, *([] if number_format == "float32" else [number_format]), *(["nvjpeg"] if nvjpeg else [])]
+    return model.label + "-".join(parts)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from multimodal_eval.models.clip.preprocessing import ClipImageSettings, HandOve
 PREPROCESSING = Preprocessing.of({}, ClipImageSettings)
 WHOLE = HandOver(PREPROCESSING, 1 << 20)
 CROPPED = HandOver(PREPROCESSING)
+FILES = HandOver(PREPROCESSING, 1 << 20, 1 << 20)
 FATAL = (13, 13)  # width and height
 
 

@@ -19,11 +19,11 @@ from multimodal_eval.evaluation.decoding import pool as pool_module
 from multimodal_eval.evaluation.decoding.pool import CRASHED, DecodingPool
 from multimodal_eval.evaluation.decoding.tickets import Line
 from multimodal_eval.evaluation.decoding.worker import Job
-from multimodal_eval.media.images import load_image_any
+from multimodal_eval.media.images import load_image_any, usual_jpeg
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import VectorCache
 from multimodal_eval.models.clip.lazy_images import cached_content, image_key
-from tests.evaluation.decoding.hand_overs import CROPPED, FATAL, WHOLE, Failing, Fatal, exits
+from tests.evaluation.decoding.hand_overs import CROPPED, FATAL, FILES, WHOLE, Failing, Fatal, exits
 from tests.media.image_files import FORMATS, encoded, gif_with_a_larger_frame, gradient, png, png_bomb, webp_bomb
 
 
@@ -94,6 +94,23 @@ def test_pixels_and_reasons_are_those_of_this_process(pool, tmp_path, hand_over,
         if pixels is not None:
             np.testing.assert_array_equal(ticket.received[..., :3], pixels[..., :3])
     assert sum(ticket.fault is not None for ticket in tickets) == 8
+
+
+def test_files_that_a_gpu_decodes_are_handed_over_as_they_are(pool, tmp_path):
+    images = contents()
+    for number, content in enumerate(images):
+        (tmp_path / str(number)).write_bytes(content)
+    tickets = pool.submit(line(FILES), [str(tmp_path / str(number)) for number in range(len(images))]).wait()
+    files = 0
+    for ticket, content in zip(tickets, images, strict=True):
+        pixels, fault = expected(content, WHOLE)
+        assert ticket.fault == fault
+        if pixels is not None and usual_jpeg(content, MediaPolicy(), FILES.keeps_file) is not None:
+            assert ticket.received.tobytes() == content
+            files += 1
+        elif pixels is not None:
+            np.testing.assert_array_equal(ticket.received[..., :3], pixels[..., :3])
+    assert files > 3
 
 
 def test_a_file_that_may_not_be_read_has_the_reason_of_the_policy(pool, tmp_path):

@@ -22,7 +22,7 @@ def test_few_images_are_open_at_the_same_time():
 
     images = [LazyImage(bytes([number]), lambda number=number: load(number)) for number in range(200)]
     seen = []
-    for positions, group in open_in_groups(images, np.asarray, group_size=8):
+    for positions, group in open_in_groups(images, lambda image: np.asarray(image.open()), group_size=8):
         assert len(group) == len(positions) <= 8
         seen += positions
         with lock:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
-from multimodal_eval.core.errors import ImageError, ModelError
+from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
+from multimodal_eval.evaluation.image_reader import images_of
 from multimodal_eval.models.clip import on_torch as clip_torch
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.encoders import image_text_encoder_label, open_image_text_encoder
@@ -121,6 +125,70 @@ def test_sizes_and_batches_do_not_mix_up_images(monkeypatch):
     assert images[7].fault == "cut off"
     intact = [n for n in range(25) if n != 7]
     np.testing.assert_allclose(vectors[intact], together[intact], atol=1e-5)
+
+
+def by_pillow(files):
+    """Stands in for nvJPEG, which needs a GPU: all files or an error, (channels, height, width)."""
+    decoded = []
+    for file in files:
+        if REFUSED in file.numpy().tobytes():
+            raise RuntimeError("Failed to decode jpeg stream: 2")
+        with Image.open(io.BytesIO(file.numpy().tobytes())) as image:
+            decoded.append(torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1))
+    return decoded
+
+
+REFUSED = b"refused by the decoder"
+
+
+def jpeg_file(number, comment=b""):
+    file = io.BytesIO()
+    golden_image(number, (40, 30) if number % 3 else (31, 47)).convert("RGB").save(file, "JPEG", comment=comment)
+    return file.getvalue()
+
+
+def test_a_decoder_gets_usual_files_and_pillow_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(clip_torch, "IMAGES_PER_GROUP", 10)
+    contents = [jpeg_file(number, REFUSED if number == 3 else b"") for number in range(12)]
+    contents[5] = contents[5][:-300]
+    contents[7] = b"no image"
+    png = io.BytesIO()
+    golden_image(9, (40, 30)).save(png, "PNG")
+    contents[9] = png.getvalue()
+    encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
+    with images_of(contents) as images:
+        expected = encoder.encode_images(images)
+        faults = [image.fault for image in images]
+    seen = []
+
+    def decoder(files):
+        seen.extend(bytes(file.numpy().tobytes()) for file in files)
+        return by_pillow(files)
+
+    parts = encoder.towers, encoder.preprocess, encoder.texts, encoder.placed, encoder.label
+    encoder = clip_torch.TorchClip(*parts, decoder)
+    for send in (False, True):  # by threads of this process, and as another process hands them over
+        seen.clear()
+        with images_of(contents) as images:
+            for image in images if send else []:
+                file = image.file(encoder.hand_over.keeps_file) if image.fault is None else None
+                image.received = None if file is None else encoder.receive(np.frombuffer(file, np.uint8)[None])[0]
+            vectors = encoder.encode_images(images)
+            assert [image.fault for image in images] == faults
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+        assert np.isnan(vectors[[5, 7]]).all()
+        assert set(seen) == {content for number, content in enumerate(contents) if number not in (5, 7, 9)}
+
+
+def test_a_decoder_on_the_gpu_is_in_the_name_and_needs_a_gpu(monkeypatch):
+    monkeypatch.setenv("MMEVAL_DEVICE", "cpu")
+    label = image_text_encoder_label(f"torch:{TINY_CLIP}")
+    assert image_text_encoder_label(f"torch:{TINY_CLIP}+nvjpeg") == f"{label}-nvjpeg"
+    assert image_text_encoder_label(f"torch:{TINY_CLIP}+bf16+nvjpeg") == f"{label}-bf16-nvjpeg"
+    with pytest.raises(UnavailableError, match="torch uses the CPU here"):
+        open_image_text_encoder(f"torch:{TINY_CLIP}+nvjpeg")
+    with pytest.raises(UnavailableError):
+        image_text_encoder_label(f"{TINY_CLIP}+nvjpeg")
 
 
 def test_a_too_long_and_thin_image_is_refused():

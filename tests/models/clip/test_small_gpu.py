@@ -126,7 +126,7 @@ def test_one_sample_is_an_error_and_the_others_are_scored(encoder, tmp_path, mon
         image.save(tmp_path / f"{number}.png")
         samples.append(Sample(id=str(number), image=str(tmp_path / f"{number}.png"), generated_answer=f"cat {number}"))
     metric = configured(resolve("clip_score"), {"model": f"torch:{TINY_CLIP}"})
-    monkeypatch.setattr(clip_torch.TorchClip, "of", lambda *_: encoder)
+    monkeypatch.setattr(clip_torch.TorchClip, "of", lambda *_, **__: encoder)
     entry = by_name.find(f"torch:{TINY_CLIP}")
     monkeypatch.setattr("multimodal_eval.evaluation.image_text.open_image_text_encoder", lambda _: entry.open())
     expected = score_batch(metric, metric.open(None), samples)

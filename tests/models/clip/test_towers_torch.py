@@ -114,6 +114,7 @@ def test_transformers_is_not_imported(tmp_path):
     golden_image(1, (40, 30)).save(tmp_path / "1.png")
     code = f"""
 import sys
+from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample, resolve
 metric = configured(resolve("clip_score"), {{"model": {f"torch:{TINY_CLIP}"!r}}})
 from multimodal_eval.core.sample import Sample

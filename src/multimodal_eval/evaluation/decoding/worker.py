@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.core.machine import initialise_child
-from multimodal_eval.media.images import decoded_into, image_bytes, load_image_any
+from multimodal_eval.media.images import decoded_into, image_bytes, load_image_any, usual_jpeg
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.models.cache import CachedKeys
 from multimodal_eval.models.clip.lazy_images import cached_content, image_key
@@ -75,7 +75,7 @@ class Decoded(NamedTuple):
     key: bytes
     fault: str | None = None
     start: int = 0
-    shape: tuple[int, ...] | None = None  # of the bytes at `start`
+    shape: tuple[int, ...] | None = None  # of the bytes at `start`; one number for a file
     pixels: Pixels | None = None  # if they do not fit into the shared memory
 
 
@@ -167,7 +167,7 @@ def _decoded(
             return Decoded(key), None
         pixels = None
         if isinstance(job.hand_over, HandOver):
-            pixels = decoded_into(free, content, job.policy, job.hand_over.keeps_whole)
+            pixels = _handed_over(content, job.hand_over, job.policy, free)
         if pixels is None:
             pixels = job.hand_over(load_image_any(content, policy=job.policy))
         seconds["decode"] += perf_counter() - read
@@ -176,6 +176,15 @@ def _decoded(
     except Exception:  # noqa: BLE001 - the parent tries again, and then it fails there
         return Decoded(key), None
     return Decoded(key), pixels
+
+
+def _handed_over(content: bytes, hand_over: HandOver, policy: MediaPolicy, free: Pixels) -> Pixels | None:
+    """A usual JPEG file as it is, or decoded into the free memory; None if Pillow has to open the image."""
+    import numpy as np
+
+    if hand_over.file_up_to and usual_jpeg(content, policy, hand_over.keeps_file) is not None:
+        return np.frombuffer(content, np.uint8)
+    return decoded_into(free, content, policy, hand_over.keeps_whole)
 
 
 # Memory that a process shares with its children. It has no name, so a killed process leaves nothing behind.

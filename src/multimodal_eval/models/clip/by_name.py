@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 
 
 def find(name: str) -> ModelEntry[ImageTextEncoder]:
-    """Look up an encoder without loading it. `torch:NAME`, `torch:NAME+bf16` and `NAME+int8` run it in another way."""
-    parsed = parse_name(name)
+    """Look up an encoder without loading it. `torch:NAME`, also with `+bf16` or `+nvjpeg`, and `NAME+int8` run it in
+    another way.
+    """
+    parsed = parse_name(name, sees_images=True)
     model = find_model(parsed.base)
     parsed.refuse_format(runs_in_torch=parsed.in_torch)
     if parsed.in_torch:
         from multimodal_eval.models.clip import on_torch as clip_torch
 
-        format_ = parsed.torch_format
+        format_, nvjpeg = parsed.torch_format, parsed.decoded_on_gpu
         return ModelEntry(
-            torch_device.label_of(model, format_),
-            partial(clip_torch.check, model),
-            lambda: CachedImageTextEncoder(clip_torch.TorchClip.of(model, format_)),
+            torch_device.label_of(model, format_, nvjpeg=nvjpeg),
+            partial(clip_torch.check, model, nvjpeg=nvjpeg),
+            lambda: CachedImageTextEncoder(clip_torch.TorchClip.of(model, format_, nvjpeg=nvjpeg)),
         )
     from multimodal_eval.models.clip import encoder as clip
 

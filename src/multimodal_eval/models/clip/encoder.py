@@ -216,12 +216,15 @@ class OnnxClip:
 
         is_prepared = all(image.received is not None for image in images)
         group_size = len(images) if is_prepared else IMAGES_PER_BATCH * max(cores(), MIN_BATCHES)
-        for positions, arrays in open_in_groups(images, self.hand_over, group_size=group_size or 1):
+        for positions, arrays in open_in_groups(images, self._opened, group_size=group_size or 1):
             ready = list(zip(positions, arrays, strict=True))
             starts = range(0, len(ready), IMAGES_PER_BATCH)
             run_in_parallel(run, [ready[start : start + IMAGES_PER_BATCH] for start in starts])
         failed = np.full_like(next(iter(vectors.values())), np.nan) if vectors else np.full(1, np.nan, np.float32)
         return np.stack([vectors.get(position, failed) for position in range(len(images))])
+
+    def _opened(self, image: LazyImage) -> Pixels:
+        return self.hand_over(image.open())
 
     def receive(self, pixels: Pixels) -> list[Pixels]:
         """Copies of what `hand_over` returned for several images in another process, whose memory is used again."""

@@ -24,13 +24,15 @@ T = TypeVar("T")
 class LazyImage:
     """An image that is not open yet. `key` identifies its content; `fault` says why it cannot be opened.
 
-    `received` is what the encoder's `receive` returned, if another process has opened and prepared the image.
+    `received` is what the encoder's `receive` returned, if another process has opened and prepared the image. `file`
+    returns the content of a usual JPEG file whose width and height are wanted, and None for any other image.
     """
 
     key: bytes
     open: Callable[[], Image.Image]
     fault: str | None = None
     received: Any = None
+    file: Callable[[Callable[[int, int], bool]], bytes | None] = lambda _: None
 
 
 def image_key(content: bytes) -> bytes:
@@ -44,7 +46,7 @@ def cached_content(key: bytes) -> bytes:
 
 
 def open_in_groups(
-    images: Sequence[LazyImage], prepare: Callable[[Image.Image], T], *, group_size: int
+    images: Sequence[LazyImage], prepare: Callable[[LazyImage], T], *, group_size: int
 ) -> Iterator[tuple[list[int], list[T]]]:
     """Yield groups of positions and prepared images. Images that cannot be opened are left out.
 
@@ -55,7 +57,7 @@ def open_in_groups(
 
     def work(image: LazyImage) -> T | None:
         try:
-            return prepare(image.open())
+            return prepare(image)
         except ImageError as fault:
             image.fault = str(fault)
             return None

@@ -3,7 +3,7 @@
 Images of the same size are batched as bytes. Those that other processes decode are uploaded from the memory shared with
 them; for arrays, threads fill a ring of pinned buffers. A separate stream uploads while the GPU works on earlier
 batches, and resizing is two matrix products with Pillow's weights. The towers run in float32, or in bfloat16 as
-`torch:NAME+bf16`, which the label says.
+`torch:NAME+bf16`, which the label says. With `+nvjpeg` the GPU decodes usual JPEG files, too.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from multimodal_eval.core.errors import ImageError, MissingPackageError, UnavailableError
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.clip import towers_torch
 from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
 from multimodal_eval.models.clip.preprocessing import HandOver, Preprocessing, matrices
 from multimodal_eval.models.clip.towers_torch import Towers
+from multimodal_eval.models.source import NVJPEG
 from multimodal_eval.models.torch_device import Fetching, Format, Placement, halving, label_of, place
 
 if TYPE_CHECKING:
@@ -144,6 +148,8 @@ class UploadRing:
 IMAGES_PER_BATCH = 256
 IMAGES_PER_GROUP = 256  # opened together
 WHOLE_UP_TO = 1 << 19  # pixels: larger images are resized before they are sent, so that many fit into memory
+RGB = 3  # as torchvision's library numbers it
+FILE_UP_TO = 1 << 22  # pixels: larger images are decoded on the CPU, too
 TOKENS_PER_BATCH = 1 << 15
 FIRST_IMAGES, FIRST_SIZE, FIRST_TEXT = 64, (480, 640), "a photo of a dog that runs on the beach"
 PADDING = 0  # a token of CLIP that is not the end
@@ -159,18 +165,52 @@ class Texts(Protocol):
         """Whether each text is longer than the model reads."""
 
 
-def check(model: Model) -> None:
+def check(model: Model, *, nvjpeg: bool = False) -> None:
     """Check that the model, the packages and the device are available."""
     model.check()
-    place(f"the encoder 'torch:{model.name}'")
+    placed = place(f"the encoder 'torch:{model.name}'")
     towers_torch.check(model)
+    if nvjpeg:
+        nvjpeg_decoder(placed)
+
+
+Decoder = Callable[[list[Any]], list[Any]]  # JPEG files to pixels (channels, height, width), all or none
+
+
+def nvjpeg_decoder(placed: Placement) -> Decoder:
+    """Decodes JPEG files on the GPU; an error that says what is missing if it cannot."""
+    if not placed.on_gpu:
+        raise UnavailableError(f"{NVJPEG} decodes images on an NVIDIA GPU, and torch uses the CPU here. Leave it out")
+    found = find_spec("torchvision")
+    if found is None or found.origin is None:
+        raise MissingPackageError(
+            f"{NVJPEG} needs the package torchvision, in the build that belongs to the installed torch. "
+            "Install it with: pip install torchvision"
+        )
+    torch = placed.torch
+    try:  # its library alone: the import of the package takes eight seconds
+        torch.ops.load_library(str(Path(found.origin).with_name("image.so")))
+        decode = torch.ops.image.decode_jpegs_cuda
+    except (OSError, AttributeError):
+        from torchvision.io import ImageReadMode, decode_jpeg
+
+        return partial(decode_jpeg, mode=ImageReadMode.RGB, device=placed.device)
+    return lambda files: decode(files, RGB, placed.device)
 
 
 class TorchClip:
-    """A CLIP or SigLIP that preprocesses images on its own device."""
+    """A CLIP or SigLIP that preprocesses images on its own device. With a decoder, it opens usual JPEG files itself."""
 
-    def __init__(self, towers: Towers, preprocess: Preprocessing, texts: Texts, placed: Placement, label: str) -> None:
-        self.label, self.preprocess, self.texts = label, preprocess, texts
+    def __init__(
+        self,
+        towers: Towers,
+        preprocess: Preprocessing,
+        texts: Texts,
+        placed: Placement,
+        label: str,
+        decoder: Decoder | None = None,
+    ) -> None:
+        self.label, self.preprocess, self.texts, self.decoder = label, preprocess, texts, decoder
         self.placed, self.torch, self.device, self.dtype = placed, placed.torch, placed.device, placed.dtype
         self.towers = towers
         self.is_concurrent = placed.on_gpu  # one thread can prepare what the device computes next
@@ -178,19 +218,21 @@ class TorchClip:
         self._gain, self._shift = self._normalisation()
         self._ring = UploadRing(self.torch, self.device)
         self._weights: dict[tuple[int, int], tuple[_Pass, _Pass]] = {}
-        self.hand_over = HandOver(preprocess, WHOLE_UP_TO)
+        self.hand_over = HandOver(preprocess, WHOLE_UP_TO, 0 if decoder is None else FILE_UP_TO)
         self._receiving: Any = None  # the stream of the thread that receives images
         self._warming: list[Future[None]] = []  # images, texts
 
     @classmethod
-    def of(cls, model: Model, number_format: Format = "float32") -> TorchClip:
+    def of(cls, model: Model, number_format: Format = "float32", *, nvjpeg: bool = False) -> TorchClip:
         """Open the model of a directory, on the GPU if there is one. Code that comes with the model is not run."""
         from multimodal_eval.models.clip.encoder import ClipTexts, preprocessing_of
 
         placed = place(f"the encoder 'torch:{model.name}'", number_format)
         model.verify()
         towers = towers_torch.open_towers(model, placed)
-        opened = cls(towers, preprocessing_of(model), ClipTexts(model), placed, label_of(model, number_format))
+        decoder = nvjpeg_decoder(placed) if nvjpeg else None
+        label = label_of(model, number_format, nvjpeg=nvjpeg)
+        opened = cls(towers, preprocessing_of(model), ClipTexts(model), placed, label, decoder)
         if placed.on_gpu:
             opened.warm_up()
         return opened
@@ -211,6 +253,8 @@ class TorchClip:
 
     def _encode_black(self) -> None:
         with self.placed.inference():
+            if self.decoder is not None:
+                self.decoder([self.torch.frombuffer(bytearray(_black_file()), dtype=self.torch.uint8)])
             black = self.torch.zeros((FIRST_IMAGES, *FIRST_SIZE, 3), dtype=self.torch.uint8, device=self.device)
             self._unit(self.image_features(self.prepared(black))).cpu()
 
@@ -276,7 +320,8 @@ class TorchClip:
         def refuse(image: tuple[int, Any], reason: str) -> None:
             images[image[0]].fault = reason
 
-        for positions, tensors in open_in_groups(images, self._opened, group_size=IMAGES_PER_GROUP):
+        for places, opened in open_in_groups(images, self._opened, group_size=IMAGES_PER_GROUP):
+            positions, tensors = self._with_pixels(images, places, opened)
             for chunk in chunks_by_shape([tensor.shape for tensor in tensors], IMAGES_PER_BATCH, 2 * SLOT_BYTES):
                 halving(self.torch, run, [(positions[index], tensors[index]) for index in chunk], refuse)
         return vectors.finished()
@@ -285,8 +330,10 @@ class TorchClip:
         """What `hand_over` returned for several images in another process, as tensors on the device.
 
         The memory of the pixels is then free again. If the memory of the device is not enough, they are kept on the
-        host, and uploaded with their batch.
+        host, and uploaded with their batch. The bytes of files are decoded with their batch.
         """
+        if pixels.ndim == 2:
+            return [bytearray(memoryview(file)) for file in pixels]
         if self.placed.on_gpu:
             try:
                 return self._uploaded(pixels)
@@ -311,8 +358,38 @@ class TorchClip:
         if self.device.type == "cuda":
             self.torch.cuda.cudart().cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
 
-    def _opened(self, image: Any) -> Any:
-        return self.receive(self.hand_over(image)[None].copy())[0]  # torch refuses memory that it cannot write
+    def _opened(self, image: LazyImage) -> Any:
+        content = None if self.decoder is None else image.file(self.hand_over.keeps_file)
+        return self._opened_by_pillow(image) if content is None else bytearray(content)
+
+    def _opened_by_pillow(self, image: LazyImage) -> Any:
+        return self.receive(self.hand_over(image.open())[None].copy())[0]  # torch refuses memory that it cannot write
+
+    def _with_pixels(self, images: Sequence[LazyImage], places: list[int], opened: list[Any]) -> tuple[list[int], Any]:
+        """Decode the files among opened images. One that the decoder refuses is opened as any other image."""
+        files = [index for index, image in enumerate(opened) if isinstance(image, bytearray)]
+        tensors = [self.torch.frombuffer(opened[index], dtype=self.torch.uint8) for index in files]
+        pixels: dict[int, Any] = dict(zip(files, self._decoded(tensors), strict=True))
+        for index in files:
+            if pixels[index] is None:
+                image = images[places[index]]
+                try:
+                    pixels[index] = self._opened_by_pillow(image)
+                except ImageError as fault:
+                    image.fault = str(fault)
+        prepared = [pixels.get(index, image) for index, image in enumerate(opened)]
+        kept = [index for index, image in enumerate(prepared) if image is not None]
+        return [places[index] for index in kept], [prepared[index] for index in kept]
+
+    def _decoded(self, files: list[Any]) -> list[Any]:
+        """The pixels of each file, (height, width, channels); None if the decoder refuses it."""
+        if not files or self.decoder is None:
+            return []
+        try:
+            return [pixels.permute(1, 2, 0) for pixels in self.decoder(files)]
+        except RuntimeError:  # one is enough, or there is not enough memory for all
+            half = len(files) // 2
+            return self._decoded(files[:half]) + self._decoded(files[half:]) if half else [None]
 
     def encode_arrays(self, arrays: Sequence[Pixels]) -> Vectors:
         """One unit vector per decoded image; each array has the shape (height, width, 3)."""
@@ -364,6 +441,16 @@ class TorchClip:
     def _unit(self, features: Any) -> Any:
         rows = features.float()
         return rows / rows.norm(dim=-1, keepdim=True)
+
+
+def _black_file() -> bytes:
+    from io import BytesIO
+
+    from PIL import Image
+
+    file = BytesIO()
+    Image.new("RGB", FIRST_SIZE[::-1]).save(file, "JPEG")
+    return file.getvalue()
 
 
 class _Vectors:

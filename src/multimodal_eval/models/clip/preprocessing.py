@@ -233,19 +233,28 @@ class HandOver:
     """Turns an image into bytes of shape (height, width, channels).
 
     Images of more than `whole_up_to` pixels are resized and cropped by Pillow. Smaller ones are left to the encoder,
-    with four bytes per pixel, as Pillow stores them: the fourth has no meaning.
+    with four bytes per pixel, as Pillow stores them: the fourth has no meaning. Usual JPEG files of up to `file_up_to`
+    pixels are not decoded at all: the encoder gets the bytes of the file.
     """
 
     preprocess: Preprocessing
     whole_up_to: int = 0
+    file_up_to: int = 0
 
     def keeps_whole(self, width: int, height: int) -> bool:
         """Whether the bytes of an RGB image of this size are handed over as they are."""
+        return self._fits(width, height, self.whole_up_to)
+
+    def keeps_file(self, width: int, height: int) -> bool:
+        """Whether a usual JPEG file of this size is handed over as it is."""
+        return self._fits(width, height, self.file_up_to)
+
+    def _fits(self, width: int, height: int, most: int) -> bool:
         try:
             self.preprocess.passes(height, width)
         except ImageError:
             return False
-        return width * height <= self.whole_up_to
+        return width * height <= most
 
     def __call__(self, image: Image.Image) -> Pixels:
         """The bytes; ImageError if the image cannot be resized."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MIN_PARTS = 3  # for processes: starting one takes most of a second
 TRIES = 2
-SWITCH_INTERVAL = 0.0005  # seconds
+SWITCH_INTERVAL = 0.0001  # seconds
 MODEL_THREADS = 2  # one writes and reads while the other computes
 
 
