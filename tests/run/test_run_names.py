@@ -34,6 +34,10 @@ def test_a_number_follows_if_the_folder_exists(folder):
         ("alba.v2.json", "alba.v2"),
         ("captions/", "captions"),
         ("submission.zip", "submission"),
+        ("logs/20261117_000817_samples_toy_pope.jsonl", "samples_toy_pope"),
+        ("samples_toy_sum_2026-11-16T16-40-07.137010.jsonl", "samples_toy_sum"),
+        ("2026-11-16T16-24-16+00-00_colours_h3Yx.eval", "colours_h3Yx"),
+        ("20261117_000817_.jsonl", "20261117_000817_"),
         ("Qwen/Qwen3-VL-8B-Instruct", "Qwen3-VL-8B-Instruct"),
     ],
 )

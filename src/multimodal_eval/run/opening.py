@@ -32,9 +32,12 @@ __all__ = [
     "run_name",
 ]
 
+_TIME = re.compile(
+    r"^\d{8}_\d{6}_(?=.)|(?<=.)_\d{4}-\d\d-\d\dT[\d.-]+$|^\d{4}-\d\d-\d\dT[\d+-]+_(?=.)"
+)  # harnesses' logs
 _ODD = re.compile(r"[^\w.-]+")  # in the name of a folder
 _LONGEST = 80
-_SUFFIXES = {*SUFFIXES, *COMPRESSED, ".zip"}
+_SUFFIXES = {*SUFFIXES, *COMPRESSED, ".zip", ".eval"}
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 
@@ -147,12 +150,12 @@ def run_name(plan: Plan, source: Input | None = None) -> str:
 
 
 def file_name(path: str | Path) -> str:
-    """A name after a file, a folder or a pattern, without the suffixes: `answers` for answers.jsonl.gz."""
+    """A name after a file, a folder or a pattern, without suffixes and the time: `answers` for answers.jsonl.gz."""
     path = Path(path)
     name = path.name or path.resolve().name
     while (suffix := Path(name).suffix.lower()) in _SUFFIXES:
         name = name[: -len(suffix)]
-    return name
+    return _TIME.sub("", name)
 
 
 def new_folder(name: str, parent: Path = Path("runs")) -> Path:
