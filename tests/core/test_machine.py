@@ -1,8 +1,9 @@
+import platform
 from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from multimodal_eval.core.machine import package_version
+from multimodal_eval.core.machine import operating_system, package_version
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,7 @@ def test_a_folder_without_metadata_and_an_unknown_package(tmp_path, monkeypatch)
     assert package_version("hollow") == version("hollow")
     with pytest.raises(PackageNotFoundError):
         package_version("no-such-package")
+
+
+def test_the_operating_system_is_called_as_python_calls_it():
+    assert operating_system() == platform.platform()

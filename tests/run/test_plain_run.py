@@ -32,6 +32,21 @@ def modules(folder: Path) -> list[str]:
     return [name for name in loaded if name.partition(".")[0] in PACKAGES]
 
 
+EVALUATION = """
+import sys
+from multimodal_eval import evaluate
+rows = [{"id": n, "generated_answer": "a dog", "references": ["a dog runs"]} for n in range(3)]
+evaluate(rows, metrics=["rouge_l"], progress=False)
+print(*{"asyncio", "ssl", "numpy.ma", "importlib.metadata", "email.parser", "jinja2"} & set(sys.modules))
+"""
+
+
+@pytest.mark.slow
+def test_a_first_evaluation_imports_nothing_that_talks_to_models():
+    done = subprocess.run([sys.executable, "-c", EVALUATION], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
 @pytest.mark.slow
 def test_a_plain_score_loads_only_what_is_recorded(tmp_path):
     """To record another list: python -m tests.run.test_plain_run"""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.batch import Batch
@@ -139,6 +139,13 @@ def starts_of(patterns: Iterable[str]) -> tuple[str, ...] | None:
     return tuple(starts)
 
 
+def refuse_patterns(patterns: Sequence[str]) -> None:
+    """Refuse what is not a pattern. Those of the sets are compiled only when an answer has to be matched."""
+    for pattern in patterns:
+        if pattern not in _STARTS:
+            linear_pattern(pattern)
+
+
 @lru_cache(maxsize=16)
 def compiled_patterns(patterns: tuple[str, ...]) -> tuple[Matcher, ...]:
     """The patterns, compiled once; those of the sets as one expression. The others match in linear time too."""
@@ -178,7 +185,7 @@ def answers_of(batch: Batch, error_patterns: Sequence[str]) -> Answers:
 
 def _answers(batch: Batch, patterns: tuple[str, ...]) -> Answers:
     rows = _rows(batch, patterns) if batch.has_columns else range(len(batch))
-    compiled = compiled_patterns(patterns)
+    compiled = compiled_patterns(patterns) if len(rows) else ()
     failed: dict[int, str] = {}
     blank: set[int] = set()
     for row, error, answer in _texts(batch, rows):
@@ -242,11 +249,21 @@ def rows_that_start(column: pa.Array, starts: tuple[str, ...]) -> NDArray[np.int
         return np.arange(len(lengths))
     places = offsets[:-1, None] + np.arange(_BYTES)
     heads = np.where(places < offsets[1:, None], data[np.minimum(places, len(data) - 1)], 0)
-    is_blank = (lengths == 0) | np.isin(heads[:, 0], np.frombuffer(_BLANK_STARTS, np.uint8))
+    is_blank = (lengths == 0) | _starts_blank()[heads[:, 0]]
     words = (heads.astype(np.uint8) | 0x20).view(">u8")[:, 0].astype(np.uint64)
     lowest, highest = _ranges(starts)
     place = np.searchsorted(lowest, words, side="right") - 1
     return np.flatnonzero(is_blank | (words <= highest[place]))
+
+
+@cache
+def _starts_blank() -> NDArray[np.bool_]:
+    """Whether a text with this first byte may start with white space. `np.isin` would import 10 ms of masked arrays."""
+    import numpy as np
+
+    table = np.zeros(256, bool)
+    table[list(_BLANK_STARTS)] = True
+    return table
 
 
 @lru_cache(maxsize=16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import signal
 import sys
@@ -20,13 +21,22 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def operating_system() -> str:
+    """The same as `platform.platform()`, which on Linux starts a process, only to name the processor again."""
+    if sys.platform != "linux":
+        return platform.platform()
+    name = os.uname()
+    return "-".join(filter(None, [name.sysname, name.release, name.machine, "with", "".join(platform.libc_ver())]))
+
+
 @cache
 def package_version(name: str) -> str:
     """The version of an installed package: the same as `importlib.metadata.version`, which takes longer to import."""
     folder = _installed(tuple(sys.path)).get(_normalised(name))
     if folder is not None:
-        with suppress(OSError, UnicodeDecodeError):
-            for line in (folder / "METADATA").read_text(encoding="utf-8").splitlines():
+        # Line by line: a licence of thousands of lines may follow.
+        with suppress(OSError, UnicodeDecodeError), (folder / "METADATA").open(encoding="utf-8") as lines:
+            for line in lines:
                 if line.startswith("Version:"):
                     return line.removeprefix("Version:").strip()
     from importlib.metadata import version

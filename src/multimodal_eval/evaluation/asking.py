@@ -6,7 +6,6 @@ Outside of a run, the scorer asks by itself.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,8 @@ class AskingMetric(Metric):
 
 def verdicts_on(metric: AskingMetric, batch: Sequence[Sample]) -> list[list[Verdict]]:
     """The verdicts on every sample, in the order of their places: the stored ones, or new ones."""
+    import asyncio
+
     from multimodal_eval.judges.verdict_tables import column_name, verdicts_in
 
     column = batch.column(column_name(metric.name)) if isinstance(batch, Batch) else None
@@ -53,6 +54,8 @@ def verdicts_on(metric: AskingMetric, batch: Sequence[Sample]) -> list[list[Verd
 
 
 async def _asked(metric: AskingMetric, batch: Sequence[Sample]) -> list[list[Verdict]]:
+    import asyncio
+
     from multimodal_eval.judges.form import Verdict
     from multimodal_eval.judges.panel import Panel
     from multimodal_eval.media.policy import current_policy

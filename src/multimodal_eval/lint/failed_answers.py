@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ _WHOLE = (
     rf"|(?:HTTP )?(?:[45]\d\d )?{_STATUS}\.?|HTTP [45]\d\d|{_EMPTY}|\{{\s*\"\w{{1,40}}\"\s*:\s*{_EMPTY}\s*\}}"
 )
 _FAILED_TO = "complete|decode|fetch|generate|get|load|obtain|open|parse|process|read|retrieve"
-SUSPECTED = re.compile(
+_SUSPECTED = (
     rf"\s*(?:(?:{_WHOLE})\s*\Z"
     rf"|[\[<](?ai:{_FAILED})[\]>]"
     r"|(?ai:error)\s?[:(]"
@@ -60,7 +61,7 @@ _RUSSIAN = (
     r"просмотреть|распознать|увидеть)|[Кк]ак (?:большая )?(?:языковая модель|ИИ)\b|[Яя] (?:[-–—] ?)?языковая модель\b"
 )
 _SAYS = rf"(?:{_UNABLE}|{_CANNOT} (?:\w{{1,12}} ){{0,2}}(?:{_VERBS})|{_LACK}|{_SELF})"
-REFUSAL = re.compile(
+_REFUSAL = (
     rf"\s*[\"'“*_]{{0,3}}(?ai:{_SORRY}[,.!:;]? (?:but |that |however,? )?(?:{_CANNOT}|{_SAYS})|{_SAYS})"
     rf"|\s*(?:{_RUSSIAN})"
 )
@@ -70,6 +71,18 @@ _REFUSAL_STARTS = (
     *("извин", "Извин", "прост", "Прост", "к сож", "К сож", "я ", "Я ", "как ", "Как "),
 )
 _STARTS = (*_SUSPECTED_STARTS, *_REFUSAL_STARTS, *(starts_of(expanded([NEWEST])) or ()))
+
+
+@cache
+def suspected() -> re.Pattern[str]:
+    """The pattern of what looks like a failure. It is compiled, which takes 13 ms, when an answer has to be matched."""
+    return re.compile(_SUSPECTED)
+
+
+@cache
+def refusal() -> re.Pattern[str]:
+    """The pattern of refusals."""
+    return re.compile(_REFUSAL)
 
 
 class Doubt:
@@ -84,7 +97,9 @@ def mark_suspicious(flags: NDArray[np.uint32], samples: Sequence[Sample], answer
     """Add the flags of suspicious answers. `answered` are the rows with an answer that is not an error message."""
     rows = np.flatnonzero(answered)
     if isinstance(samples, Batch) and samples.has_columns:
-        rows = _suspicious(samples, np.intersect1d(rows, _candidates(samples)))
+        may_match = np.zeros(len(flags), bool)
+        may_match[_candidates(samples)] = True
+        rows = _suspicious(samples, np.flatnonzero(answered & may_match))
         samples = samples.take(rows) if len(rows) else ()
     else:
         samples = [samples[row] for row in rows.tolist()]
@@ -95,7 +110,8 @@ def mark_suspicious(flags: NDArray[np.uint32], samples: Sequence[Sample], answer
 def doubts_about(answer: str, references: Sequence[str]) -> int:
     """The flags of one answer."""
     doubts = 0
-    for flag, pattern in ((Doubt.REFUSAL, REFUSAL), (Doubt.SUSPECTED, SUSPECTED), (Doubt.SUSPECTED, _clear_failure())):
+    patterns = ((Doubt.REFUSAL, refusal()), (Doubt.SUSPECTED, suspected()), (Doubt.SUSPECTED, _clear_failure()))
+    for flag, pattern in patterns:
         if pattern.match(answer) and not any(map(pattern.match, references)):
             doubts |= flag
     return doubts

@@ -12,7 +12,7 @@ from multimodal_eval.analysis.failure_conventions import check_countable
 from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
-from multimodal_eval.core.failures import compiled_patterns, with_versions
+from multimodal_eval.core.failures import refuse_patterns, with_versions
 from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Bounds, Direction, Metric, check_name, configured, known_options, renamed
 from multimodal_eval.core.metric_table import origin
@@ -149,7 +149,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     """
     for plugin in config.plugins:
         load_plugin(plugin)
-    compiled_patterns(config.patterns)  # refuses a bad one
+    refuse_patterns(config.patterns)  # refuses a bad one
     task = make_task(config)
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider_d)")
@@ -186,7 +186,7 @@ def generating_plan(config: RunConfig) -> Plan:
     """The plan of a run that stops after the answers. Its task is only that of the prompt; metrics come later."""
     for plugin in config.plugins:
         load_plugin(plugin)
-    compiled_patterns(config.patterns)  # refuses a bad one
+    refuse_patterns(config.patterns)  # refuses a bad one
     config = msgspec.structs.replace(config, error_patterns=with_versions(config.error_patterns))
     return Plan(config, make_task(config), (), {}, composite=False)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval import __version__
 from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, OpenSamplesError, RetryableError
-from multimodal_eval.core.machine import package_version
+from multimodal_eval.core.machine import operating_system, package_version
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunInfo, Source
 from multimodal_eval.core.registry import plugin_digests
@@ -121,7 +121,7 @@ def describe(plan: Plan, source: Source | None, **more: Any) -> RunInfo:
             "multimodal_eval": __version__,
             "statistics": STATISTICS,
             "python": platform.python_version(),
-            "platform": platform.platform(),
+            "platform": operating_system(),
             **_installed_versions(),
         },
         task=plan.task.name if plan.task else None,

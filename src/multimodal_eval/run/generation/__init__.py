@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, Parameters, RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
 from multimodal_eval.core.signature import Signature
-from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.prices import with_price
-from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.generate.registry import checked, find_generator, providers
-from multimodal_eval.generate.secrets import refuse_secrets
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
-from multimodal_eval.run.generation.batch import Batch, refuse_batch
 from multimodal_eval.run.plan import Plan
+
+if TYPE_CHECKING:  # imported by the functions that need them: most runs have answers and ask no model
+    from multimodal_eval.generate.prompts import Prompts
+    from multimodal_eval.run.generation.batch import Batch
 
 __all__ = [
     "Generation",
@@ -33,7 +32,7 @@ __all__ = [
     "with_model",
 ]
 
-Model = str | Generator | Batch | Callable[..., Any]
+Model: TypeAlias = "str | Generator | Batch | Callable[..., Any]"
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,11 @@ def label_of(model: Model | None) -> str | None:
 
 def _name_of(model: Model | None) -> str | None:
     """The name of a model; None if it is the one that the configuration names."""
-    if isinstance(model, Batch):
-        model = model.model
-    return model if model is None or isinstance(model, str) else as_generator(model).label
+    if model is None or isinstance(model, str):
+        return model
+    from multimodal_eval.run.generation.batch import Batch
+
+    return model.model if isinstance(model, Batch) else as_generator(model).label
 
 
 def with_model(config: RunConfig, model: Model | None) -> RunConfig:
@@ -90,6 +91,8 @@ def with_model(config: RunConfig, model: Model | None) -> RunConfig:
         generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
     if generation is None:
         return config
+    from multimodal_eval.generate.prompts import with_files
+
     return msgspec.structs.replace(config, generation=with_price(with_files(generation)))
 
 
@@ -113,6 +116,11 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     config = seeded(plan.config)
     if config is None:
         return None
+    from multimodal_eval.generate.prompts import Prompts
+    from multimodal_eval.generate.registry import find_generator
+    from multimodal_eval.generate.secrets import refuse_secrets
+    from multimodal_eval.run.generation.batch import Batch, refuse_batch
+
     batch = model if isinstance(model, Batch) else None
     is_named = model is None or isinstance(model, str | Batch)
     refuse_secrets(config)
@@ -138,6 +146,8 @@ def seeded(config: RunConfig) -> GenerationConfig | None:
 
 def generation_again(plan: Plan, model: Model | None, label: str) -> Generation | None:
     """How a run is continued. An object of Python must be given again; `label` names the run."""
+    from multimodal_eval.generate.registry import providers
+
     name = "" if plan.config.generation is None else plan.config.generation.model
     if name and model is None and name.partition(":")[0] not in providers():
         raise RunFolderError(
@@ -149,6 +159,9 @@ def generation_again(plan: Plan, model: Model | None, label: str) -> Generation 
 
 def as_generator(model: object, what: str = "model") -> Generator:
     """A generator, or a function as one; `what` is the name of the argument."""
+    from multimodal_eval.generate.functions import FunctionGenerator
+    from multimodal_eval.generate.registry import checked
+
     if hasattr(model, "answer"):
         return checked(model, type(model).__name__)
     if callable(model):
