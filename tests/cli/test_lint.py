@@ -38,7 +38,7 @@ def test_lint(folder):
     assert "scored like words of the answer" in " ".join(out.split())
     assert "s3" in out
     stored = stored_json(folder / "run" / "lint.json")
-    assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == {**stored, "unscored": []}
+    assert json.loads(mmeval("lint", "run", "--format", "json").stdout) == {**stored, "unscored": [], "warned": []}
     done = mmeval("lint", "run", "--fail-on", "truncated,MARKUP", code=3)
     assert "lint warnings: MARKUP" in done.stderr
     assert "MARKUP" in done.stdout
@@ -60,7 +60,7 @@ def test_lint_of_a_clean_run_and_of_a_run_without_lint_json(folder):
     out = mmeval("score", "clean.jsonl", "--metrics", "rouge_l", "-o", "run").stdout
     assert "mmeval lint" not in out
     (folder / "run" / "lint.json").unlink()
-    assert "12 samples, no warnings" in mmeval("lint", "run").stdout
+    assert "12 samples, no warnings about the texts" in mmeval("lint", "run").stdout
     assert (folder / "run" / "lint.json").exists()
 
 
@@ -94,3 +94,18 @@ def test_lint_shows_the_reasons_that_a_run_promises(folder):
         ("missing_input", 2, ["c", "d"]),
         ("error", 1, ["b"]),
     ]
+
+
+def test_lint_shows_the_answers_in_which_a_rule_found_nothing(folder):
+    quiz = {"question": "Who?", "choices": ["a girl", "a man"], "expected_answer": "A"}
+    answers = ["A", "B", "I cannot tell", "Nobody is there"]
+    rows = [{"id": f"q{n}", **quiz, "generated_answer": answer} for n, answer in enumerate(answers)]
+    (folder / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = mmeval("score", "quiz.jsonl", "--task", "mcq", "-o", "run").stdout
+    assert "2 of 4 (50.0%): answers in which the rule found nothing" in out
+    assert "samples and reasons: mmeval lint run" in out
+    out = " ".join(mmeval("lint", "run").stdout.split())
+    found_nothing = "multiple_choice: 2 of 4 (50.0%): answers in which the rule found nothing examples: q2, q3"
+    assert f"scored samples with a warning ! {found_nothing}" in out
+    (warned,) = json.loads(mmeval("lint", "run", "--format", "json").stdout)["warned"]
+    assert (warned["reason"], warned["ids"]) == ("unread", ["q2", "q3"])

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from multimodal_eval.cli.messages import show_warnings_plainly
-from multimodal_eval.generate.providers.endpoint_model import RefusedWishWarning
+from multimodal_eval.generate.providers.endpoint_model import OptionalFieldWarning
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def usual(monkeypatch):
 
 def test_a_refused_wish_is_one_line(capsys):
     show_warnings_plainly()
-    warnings.warn("m is asked without a JSON schema", RefusedWishWarning, stacklevel=1)
+    warnings.warn("m is asked without a JSON schema", OptionalFieldWarning, stacklevel=1)
     assert capsys.readouterr().err == "warning: m is asked without a JSON schema\n"
     warnings.warn("something else", stacklevel=1)
     assert capsys.readouterr().err == ""

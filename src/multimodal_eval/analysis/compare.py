@@ -82,7 +82,7 @@ class Carrier:
 class Pair:
     """The comparison of two systems: the second minus the first.
 
-    The interval is the test inverted: p < .05 if and only if the 95 % interval excludes 0. With more than two runs,
+    The interval is the test inverted: p < .05 if and only if the 95% interval excludes 0. With more than two runs,
     both hold for all pairs of a metric together. The verdict of the headline metric follows p; that of every other
     metric follows `p_metrics`, which is Holm-corrected for the metrics other than the headline.
     """

@@ -186,7 +186,7 @@ def leaderboard(
     left out, and a submission on which a judge gave no verdict is refused.
 
     With "left-out", runs are ranked on the samples that all of them have scored. A submission without scores for more
-    than 1 % of the samples that other submissions have scored is then refused, unless `allow_partial`.
+    than 1% of the samples that other submissions have scored is then refused, unless `allow_partial`.
     `command` is stored for people who want to repeat it.
     """
     _require_submissions(names, refused)
@@ -302,7 +302,7 @@ def _require_submissions(names: Sequence[str], refused: Sequence[Refused]) -> No
 
 
 def _incomplete(runs: Sequence[Run], metric: str) -> list[Refused]:
-    """Runs without a score for more than 1 % of the samples that some run has scored."""
+    """Runs without a score for more than 1% of the samples that some run has scored."""
     scored = [np.asarray(run.scores([metric]).column(metric).is_valid()) for run in runs]
     same_length = len({len(column) for column in scored}) == 1
     expected = max(1, int(np.logical_or.reduce(scored).sum())) if same_length else 0

@@ -218,7 +218,7 @@ def _data_hashes(run: Run, columns: Sequence[str]) -> Codes:
 
 
 def require_enough_scored(name: str, scored: NDArray[np.bool_], *, allow_partial: bool) -> None:
-    """Raise an error if more than 1 % of the samples are unscored, unless `allow_partial`."""
+    """Raise an error if more than 1% of the samples are unscored, unless `allow_partial`."""
     left_out = int((~scored).sum())
     if not scored.any():
         raise ConfigError(f"{name}: no sample is scored in all runs")

@@ -65,7 +65,7 @@ def suite(
     is also shown minus that model. `join` makes one row of several models: its name -> a pattern of theirs, such as the
     seeds of one model. `headlines` are metrics of tasks (task -> metric), instead of the headlines of the runs. `names`
     are what is printed instead of the name of a model or a task. `file` is a suite file with all of this. A run with
-    more than 1 % of its samples unscored is shown, and not compared unless `allow_partial`.
+    more than 1% of its samples unscored is shown, and not compared unless `allow_partial`.
     """
     locations = [runs] if isinstance(runs, str | Path) else list(runs)
     record = SuiteRecord() if file is None else read_suite_file(Path(file))

@@ -1,7 +1,7 @@
 """The runs of a suite as cells of a table: which model and task a run is of, and which runs of a task are comparable.
 
 A column is one task by one metric. Runs are compared if they have the same samples, the same signature of the metric
-and at most 1 % of the samples unscored. Others are shown with the reason.
+and at most 1% of the samples unscored. Others are shown with the reason.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _bounds(members: Sequence[Member], metric: str) -> Bounds:
 
 
 def _missing(member: Member, metric: str) -> str | None:
-    """How many samples are unscored, if they are more than 1 %. Those that a log has no score for do not count."""
+    """How many samples are unscored, if they are more than 1%. Those that a log has no score for do not count."""
     figure, info = member.figure, _run(member).info
     assert figure is not None
     if figure.n_total is None or figure.n_scored is None:

@@ -54,7 +54,7 @@ _OF_WEIGHTS = ("concentration", "draws")
 @click.option(
     "--fail-if-worse", is_flag=True, help="Exit with 3 if a run is worse than the baseline, by default the first run."
 )
-@click.option("--allow-partial", is_flag=True, help="Compare even if over 1 % of the pairs are unscored.")
+@click.option("--allow-partial", is_flag=True, help="Compare even if over 1% of the pairs are unscored.")
 @click.option("--by", metavar="COLUMN", help="Also compare the headline (or --metrics) within the values of a column.")
 @click.option("--margin", type=PositiveNumber(), help="Test whether differences are smaller than this (equivalence).")
 @click.option("--effect", type=PositiveNumber(), help="Show how many samples this difference needs.")

@@ -167,7 +167,7 @@ SHORT: dict[str, str] = {
     "table": "Show models x tasks, with intervals.",
     "power": "Show how many samples a comparison needs.",
     "report": "Write runs as one HTML file.",
-    "export": "Write runs in formats of other programs.",
+    "export": "Write runs in the formats of other programs.",
     "judge": "Ask models to compare answers.",
     "judge pairs": "Let a judge compare two runs.",
     "judge rank": "Let a judge compare many runs, and rate them.",

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 @engine_options
 @data_output_options
 def import_log(log: Path, output: Any, by: tuple[str, ...], **params: Any) -> None:
-    """Make a run of LOG with the scores that another harness gave, without scoring again.
+    """Import the scores that another harness gave in LOG as a run, without scoring again.
 
     LOG is a file, or a folder of logs, which are recognised by the content (`mmeval ls formats`). The scores become
     metrics HARNESS.NAME, for `compare`, `report`, `view` and the other commands that take a run.
 
-    Several logs become a suite: one run per model and task, in MODEL/TASK below -o, and their table. -o may be a suite
-    that is there, which gets further runs.
+    Several logs become a suite: one run per model and task, in MODEL/TASK below -o, and their table. If -o is a
+    suite already, the runs are added to it.
     """
     from multimodal_eval.cli.finish import check_gates, conclude, shown_if_partly_scored
     from multimodal_eval.cli.running import started

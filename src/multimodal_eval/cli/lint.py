@@ -33,12 +33,16 @@ class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return codes
 
 
-def _reasons(unscored: Sequence[UnscoredReason]) -> Iterator[Block]:
-    """Each reason with its samples; metrics that leave out the same samples share it."""
-    if unscored:
-        yield Text("unscored samples", tone="strong")
-    for each in unscored:
-        yield Finding(each.reason, about=each.metrics, count=each.count, total=each.total, examples=each.ids)
+def _reasons(unscored: Sequence[UnscoredReason], warned: Sequence[UnscoredReason]) -> Iterator[Block]:
+    """Each reason and each warning with its samples; metrics with the same samples share it."""
+    from multimodal_eval.display.run_findings import warning_text
+
+    for title, reasons in (("unscored samples", unscored), ("scored samples with a warning", warned)):
+        if reasons:
+            yield Text(title, tone="strong")
+        for each in reasons:
+            what = each.reason if reasons is unscored else warning_text(each.reason)
+            yield Finding(what, about=each.metrics, count=each.count, total=each.total, examples=each.ids)
 
 
 @click.command(cls=LayeredCommand)
@@ -54,13 +58,13 @@ def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
     """Show why samples of RUN are unscored, and warn about blank, copied, truncated or repeated answers, …"""
     import msgspec
 
-    from multimodal_eval.analysis.unscored_reasons import unscored_reasons
+    from multimodal_eval.analysis.unscored_reasons import unscored_reasons, warned_samples
     from multimodal_eval.data.runs.run import Run
 
     opened = Run(run)
-    content, unscored = opened.lint_report(), unscored_reasons(opened)
-    stored = {**msgspec.to_builtins(content), "unscored": unscored}
-    print_result(content, format_, lambda: stored, _reasons(unscored))
+    content, unscored, warned = opened.lint_report(), unscored_reasons(opened), warned_samples(opened)
+    stored = {**msgspec.to_builtins(content), "unscored": unscored, "warned": warned}
+    print_result(content, format_, lambda: stored, _reasons(unscored, warned))
     fatal = {code for codes in fail_on for code in codes}
     failed = list(dict.fromkeys(finding.code for finding in content.findings if finding.code in fatal))
     if failed:

@@ -22,7 +22,7 @@ def show_warnings_plainly() -> None:
     usual = warnings.showwarning
 
     def show(message: Any, category: type[Warning], *place: Any, **options: Any) -> None:
-        if category.__name__ == "RefusedWishWarning":
+        if category.__name__ == "OptionalFieldWarning":
             click.echo(f"warning: {message}", err=True)
         elif category.__name__ != "UncheckedRunWarning":
             usual(message, category, *place, **options)

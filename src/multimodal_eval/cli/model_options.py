@@ -142,7 +142,7 @@ _MEDIA: tuple[Decorator, ...] = (
 _EFFORT: tuple[Decorator, ...] = (
     click.option("--concurrency", type=click.IntRange(1), help="At most this many requests at once.  [default: 100]"),
     click.option("--timeout", type=PositiveNumber(), help="Seconds for one request.  [default: 600]"),
-    click.option("--retries", type=click.IntRange(0), help="Try a failed request this often again.  [default: 8]"),
+    click.option("--retries", type=click.IntRange(0), help="Retry a failed request up to N times.  [default: 8]"),
     click.option("--prices", type=click.Path(), help="A YAML file with the price of a million tokens per model."),
     click.option("--budget", type=PositiveNumber(), help="Stop before the run costs more; needs --prices."),
     click.option(

@@ -159,7 +159,7 @@ RESULT_FORMATS = ("table", "json", "latex", "markdown", "html")
 
 def result_format_option(command: Command) -> Command:
     """How a result is printed. The command hands the value to `cli.printing.print_result`."""
-    text = "Print the result as this."
+    text = "Print the result in this format."
     formats = click.Choice(RESULT_FORMATS)
     printed = click.option("--format", "format_", type=formats, default="table", show_default=True, help=text)
     return printed(verbose_option(command))
@@ -244,7 +244,7 @@ def data_format_option(formats: Sequence[str]) -> Callable[[Command], Command]:
             multiple=True,
             callback=_printed_format(formats),
             is_eager=True,
-            help="Print the result as this.  [default: table]",
+            help="Print the result in this format.  [default: table]",
         )
         return printed(verbose_option(_as_option(command)))
 

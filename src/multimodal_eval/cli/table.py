@@ -57,7 +57,7 @@ def _output(context: click.Context, parameter: click.Parameter, value: Path | No
     type=KeyValue(),
     multiple=True,
     metavar="NAME=PATTERN",
-    help="Make one row of the models that match, such as seeds: parrot='parrot-seed*'.",
+    help="Join the models that match, such as seeds, in one row: parrot='parrot-seed*'.",
 )
 @click.option(
     "--name",
@@ -65,7 +65,7 @@ def _output(context: click.Context, parameter: click.Parameter, value: Path | No
     type=KeyValue(),
     multiple=True,
     metavar="OLD=NEW",
-    help="Print another name of a model or a task.",
+    help="Rename a model or a task in the table.",
 )
 @click.option("--percent", is_flag=True, help="Multiply scores by 100, with one decimal.")
 @click.option(
@@ -76,7 +76,7 @@ def _output(context: click.Context, parameter: click.Parameter, value: Path | No
     help="Show this below each score.",
 )
 @click.option("--transpose", is_flag=True, help="Show tasks as rows.")
-@click.option("--allow-partial", is_flag=True, help="Compare runs even if over 1 % of their samples are unscored.")
+@click.option("--allow-partial", is_flag=True, help="Compare runs even if over 1% of their samples are unscored.")
 @click.option(
     "-o",
     "--output",

@@ -139,7 +139,7 @@ PORT = 8642
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Listen on this address. Any other than the default lets other machines read all of DIR.",
+    help="Listen on this address. Any address but the default lets other machines read all of DIR.",
 )
 @media_root_option
 @click.option("--open", "open_", is_flag=True, help="Also open the browser.")
@@ -150,8 +150,9 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
     Serves pages on this machine and prints their address. Nothing is fetched from other machines.
     Media of runs that you did not make on this machine are read only in their folder and below --media-root.
 
-    Nothing is written, except with --label: people label answers without seeing of which run they are, and their labels
-    are for `mmeval judge calibrate --human FILE` and `mmeval agree FILE`; runs get tags and notes. No run is changed.
+    Nothing is written, except with --label: people label answers without seeing which run they are from, and their
+    labels are for `mmeval judge calibrate --human FILE` and `mmeval agree FILE`; runs get tags and notes. No run is
+    changed.
     """
     label = labelling(params)
     from multimodal_eval.core.optional import require

@@ -47,7 +47,7 @@ def rates_by_the_judge(name: str) -> str:
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """A share with its 95 % interval. The value is None if there is nothing to count."""
+    """A share with its 95% interval. The value is None if there is nothing to count."""
 
     count: int
     total: int

@@ -52,7 +52,7 @@ def grid_caption(block: Grid) -> str:
 
 def _caption(block: Grid) -> Iterator[str]:
     if block.errors != "none" and block.figures:
-        yield "below: 95 % interval" if block.errors == "interval" else "±: standard error"
+        yield "below: 95% interval" if block.errors == "interval" else "±: standard error"
     directions = {figure.direction for figure in block.figures} - {None}
     if directions == {"higher"}:
         yield "higher is better"

@@ -67,7 +67,7 @@ def run_blocks(run: Run) -> Iterator[Block]:
         yield _slices(run, column)
     warnings = warnings_of(run)
     yield from warnings
-    if run.is_kept and run.is_linted and any(each.code for each in warnings):
+    if run.is_kept and run.is_linted and any(each.code or each.count for each in warnings):
         yield Text(f"  samples and reasons: mmeval lint {run.folder.label}")
     if run.info.generation is not None:
         yield from map(Text, generation_lines(run.folder, run.info))
@@ -171,7 +171,7 @@ def lint_report_blocks(report: LintReport) -> Iterator[Block]:
     """Every finding with why it matters and examples."""
     count = len(report.findings)
     if not count:
-        yield Text(f"{counted(report.n, 'sample')}, no warnings")
+        yield Text(f"{counted(report.n, 'sample')}, no warnings about the texts")
         return
     yield Text(f"lint, {counted(report.n, 'sample')}", tone="strong")
     yield from lint_findings(report.findings, explained=True)

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from multimodal_eval.core.figure import Figure
     from multimodal_eval.data.runs.run import Run
 
-__all__ = ["claims", "findings_of_runs", "lineup_of", "lint_findings", "run_findings", "unscored_of", "warnings_of"]
+__all__ = [
+    "claims",
+    "findings_of_runs",
+    "lineup_of",
+    "lint_findings",
+    "run_findings",
+    "unscored_of",
+    "warning_text",
+    "warnings_of",
+]
 
 UNSCORED, BLANK = "UNSCORED_SHARE", "EMPTY_ANSWER"  # codes of lint that repeat what is said about a metric
 _BLANK = "blank answer"
@@ -115,9 +124,14 @@ def _about(run: Run, name: str, entry: Figure) -> Iterator[Finding]:
     if (unscored := unscored_of(run, name)) is not None:
         yield Finding(_explained(run, name, unscored).what, count=unscored.count, total=unscored.total)
     for warning, count in entry.coverage.warnings.items():
-        yield Finding(_WARNINGS.get(warning, warning.replace("_", " ")), count=count, total=entry.n_total)
+        yield Finding(warning_text(warning), count=count, total=entry.n_total)
     if (method := _without_interval(entry)) is not None:
         yield Finding(method)
+
+
+def warning_text(warning: str) -> str:
+    """What a warning of a scored sample says."""
+    return _WARNINGS.get(warning, warning.replace("_", " "))
 
 
 def notes(run: Run) -> list[str]:

@@ -15,8 +15,9 @@ comes back. Answers are cached only if the generator has `is_cacheable = True`: 
 to the same label, in all later runs and processes. So the label must change with everything that changes an answer (the
 version of the code, the weights), and answers may not depend on anything else, such as the id of the sample.
 
-`Request.schema` and `Parameters.top_logprobs` are wishes: a generator that cannot grant them answers without. An answer
-is stored under the digest of the request, wishes included, however it was made; who reads it must not rely on them.
+`Request.schema` and `Parameters.top_logprobs` are optional: a generator that does not support them answers without.
+An answer is stored under the digest of the request, these fields included, however it was made; who reads it must not
+rely on them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _NOT_COLUMNS = ("generated_answer", "references", "expected_answer", "task", "me
 
 
 class ScoreValue(HasHtml, float):
-    """A score over all samples: a float with its standard error, 95 % interval and number of scored samples.
+    """A score over all samples: a float with its standard error, 95% interval and number of scored samples.
 
     It is NaN if no sample was scored; `method` then says so.
     """

@@ -66,7 +66,7 @@ class CaptionScores(Displayed):
         return self.per_image
 
     def interval(self, name: str) -> Interval:
-        """A corpus score with its standard error and 95 % interval."""
+        """A corpus score with its standard error and 95% interval."""
         estimate = replace(self.estimates[name](), bounds=(0.0, _HIGHEST.get(name, 1.0)))
         is_mean = name not in BLEU_NAMES and name != "METEOR"
         return interval(estimate, values=self.per_image[name] if is_mean else None)

@@ -48,7 +48,7 @@ class AnswerScores(Displayed):
     _rows: Aggregated = field(repr=False)
 
     def interval(self, name: str) -> Interval:
-        """A score over all samples with its standard error and 95 % interval."""
+        """A score over all samples with its standard error and 95% interval."""
         aggregate, rows = self._rows[name]
         if not len(rows):
             return Interval(np.nan, None, None, None, "nothing scored")

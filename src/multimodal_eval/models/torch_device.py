@@ -117,19 +117,19 @@ def place(purpose: str, number_format: Format = "float32") -> Placement:
 
 
 def _device(torch: Any) -> str:
-    wish = os.environ.get(DEVICE, "").strip().lower()
-    if not wish:
+    wanted = os.environ.get(DEVICE, "").strip().lower()
+    if not wanted:
         return "cuda" if torch.cuda.is_available() else "cpu"
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", wish):
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", wanted):
         raise ConfigError(f"{DEVICE} must be cpu, cuda or cuda:NUMBER. Got {os.environ[DEVICE]!r} instead.")
-    if wish == "cpu":
-        return wish
+    if wanted == "cpu":
+        return wanted
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    number = int(wish.partition(":")[2] or 0)
+    number = int(wanted.partition(":")[2] or 0)
     if number >= count:
         there = f"torch sees {count} GPU{'' if count == 1 else 's'}" if count else "torch sees no GPU"
-        raise UnavailableError(f"{DEVICE} is {wish}, but {there}. Unset it, or set it to cpu")
-    return wish
+        raise UnavailableError(f"{DEVICE} is {wanted}, but {there}. Unset it, or set it to cpu")
+    return wanted
 
 
 _lock, _users = Lock(), 0

@@ -45,7 +45,7 @@ Rows = NDArray[np.int64]
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """Half the width of the corrected 95 % interval, as far as the labels so far tell."""
+    """Half the width of the corrected 95% interval, as far as the labels so far tell."""
 
     labels: int  # that there will be
     half_width: float

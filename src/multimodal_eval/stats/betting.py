@@ -38,7 +38,7 @@ __all__ = ["Units", "confidence_sequence", "log_capital", "refusal_at", "sequenc
 
 _LARGEST_LOSS = 0.75  # share of the capital that one bet can lose
 _WIDTHS = tuple(2.0**-power for power in range(2, 9))  # half widths, as shares of the range, if none is given
-_SPENT = 0.95  # share of alpha that is used, so that simulations stay below alpha, too; it costs 1.4 % more samples
+_SPENT = 0.95  # share of alpha that is used, so that simulations stay below alpha, too; it costs 1.4% more samples
 _STEPS = 40  # of the bisection
 _ROUNDING = 1e-9  # of the logarithm of the capital
 _NAME = "betting confidence sequence (Waudby-Smith and Ramdas 2024)"

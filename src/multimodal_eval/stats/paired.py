@@ -3,7 +3,7 @@
 Every metric, a mean or not, is represented by one value per sample: the estimate plus the sample's influence value.
 The mean of these values is the estimate. For a mean, they are the values of the samples.
 
-Each kind of score has one test, and its interval is this test inverted: p < .05 if and only if the 95 % interval
+Each kind of score has one test, and its interval is this test inverted: p < .05 if and only if the 95% interval
 excludes 0. Values that are all 0 or 1 are compared by the score test (`paired_binary`), other values by randomization
 of whole clusters (`randomization`), and more than two systems by the largest statistic of all pairs.
 

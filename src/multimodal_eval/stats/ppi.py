@@ -20,7 +20,7 @@ Student's t. Its degrees of freedom are the number of clusters with labels, less
 Rates (labels are 0, 1 or, for a tie, .5; verdicts are in [0, 1]) have Wilson's interval instead, with the effective
 number of labels theta (1 - theta) / SE^2. If judge and humans disagree in fewer than three labels in one direction,
 half a disagreement in that direction is added to the variance: 100 labels that all agree do not show that the judge is
-perfect. In simulations these intervals cover 94 % or more from 100 labels on; t intervals cover 85 % in the worst case.
+perfect. In simulations these intervals cover 94% or more from 100 labels on; t intervals cover 85% in the worst case.
 
 References:
     Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023). Prediction-Powered Inference. Science 382.

@@ -169,7 +169,7 @@ def _resampled(
 
 
 def _percentiles(value: float, sampled: Vector, resamples: int, units: str) -> Interval:
-    """The middle 95 % of the resamples; resamples in which the value is undefined are left out and counted."""
+    """The middle 95% of the resamples; resamples in which the value is undefined are left out and counted."""
     if not resamples:
         return Interval(value, None, None, None, f"no interval: {units}" if units.startswith("1 ") else "no interval")
     lost = resamples - len(sampled)

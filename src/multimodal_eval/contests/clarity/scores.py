@@ -35,7 +35,7 @@ NO_TWO_ANNOTATORS = "no two annotators have labelled the same row"
 
 
 class Scored(TypedDict):
-    """One way of scoring. Intervals are [low, high] at 95 %, None for a single row."""
+    """One way of scoring. Intervals are [low, high] at 95%, None for a single row."""
 
     macro_f1: float
     macro_f1_interval: list[float] | None

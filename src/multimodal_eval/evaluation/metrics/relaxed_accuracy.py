@@ -1,4 +1,4 @@
-"""Relaxed accuracy, as for ChartQA: numbers may differ from the reference by 5 %, other answers must be equal.
+"""Relaxed accuracy, as for ChartQA: numbers may differ from the reference by 5%, other answers must be equal.
 
     relaxed_accuracy = 1 if |a - r| / |r| <= 0.05 for numbers a and r, or a = r for texts (any reference r), else 0
 
@@ -39,5 +39,5 @@ def relaxed_accuracy(candidate: str, references: Sequence[str], *, rule: str = "
     blank=0.0,
 )
 def compute_relaxed_accuracy(sample: Sample, *, rule: RelaxedRule = "relaxed@pix2struct") -> float:
-    """Whether the answer equals a reference, numbers with a tolerance of 5 %."""
+    """Whether the answer equals a reference, numbers with a tolerance of 5%."""
     return relaxed_accuracy(sample.generated_answer or "", sample.reference_texts, rule=rule)

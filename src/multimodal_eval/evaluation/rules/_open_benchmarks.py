@@ -1,6 +1,6 @@
 """The rules by which single benchmarks compare an open answer.
 
-ChartQAPro: numbers with a tolerance of 5 %, years and some types exactly, other texts by ANLS, lists by element.
+ChartQAPro: numbers with a tolerance of 5%, years and some types exactly, other texts by ANLS, lists by element.
 
 The columns are `Question Type` and `Year`, a list of YES and NO; the gold answer is the last of the answers.
 
@@ -76,7 +76,7 @@ def _number(text: str) -> float | None:
 
 
 def _similarity(said: str, gold: str) -> float:
-    """1 or 0 for two numbers, within 5 % of the gold one; ANLS for other texts."""
+    """1 or 0 for two numbers, within 5% of the gold one; ANLS for other texts."""
     said, gold = said.strip().strip("%").strip(), gold.strip().strip("%").strip()
     number, target = _number(said), _number(gold)
     if number is None or target is None:
@@ -114,7 +114,7 @@ def _score(answer: str, gold: str, question: Question, *, is_exact: bool) -> Ver
 def chartqapro(answer: str, question: Question) -> Verdict:
     """ChartQAPro's rule: the mean over the elements of the answer and the gold answer, which may be lists.
 
-    Years must be equal in lower case. Numbers may differ by 5 %, without percent signs; a gold 0 needs a 0. Other texts
+    Years must be equal in lower case. Numbers may differ by 5%, without percent signs; a gold 0 needs a 0. Other texts
     score by `anls@2019`. Elements are compared by place, and those that only one list has score 0. An answer is a list
     if it is one in Python: `[a, b]` without quotes is a text. Facts and choices are compared as other texts, too: the
     origin computes that they need an exact match, and does not use it.

@@ -1,4 +1,4 @@
-"""Rules for relaxed accuracy: whether an answer equals a reference, numbers with a tolerance of 5 %.
+"""Rules for relaxed accuracy: whether an answer equals a reference, numbers with a tolerance of 5%.
 
 A rule takes the answer and a reference, and says whether the answer is right; any reference is enough.
 """
@@ -30,7 +30,7 @@ def _number(text: str) -> float | None:
 
 @rule("relaxed", "relaxed@pix2struct", origin="relaxed_correctness of pix2struct (google-research/pix2struct)")
 def pix2struct(answer: str, reference: str) -> bool:
-    """Two numbers may differ by 5 % of the reference; other texts must be equal apart from case.
+    """Two numbers may differ by 5% of the reference; other texts must be equal apart from case.
 
     The whole answer must be a number, a percentage is divided by 100, and white space counts in texts. A reference of 0
     is compared as text, so "0.0" is wrong. Years have the tolerance too.

@@ -38,9 +38,9 @@ __all__ = [
     "Api",
     "Endpoint",
     "EndpointModel",
+    "OptionalFieldWarning",
+    "OptionalFields",
     "Probe",
-    "RefusedWishWarning",
-    "Wishes",
     "base64_text",
     "encoded",
     "images_of",
@@ -199,7 +199,7 @@ def _advice(model: str, known: Sequence[str]) -> str:
     return f" The server has: {', '.join(known[:MOST_NAMES])}{more}"
 
 
-# The optional fields of a request ("wishes"): a JSON schema of the answer, and the probabilities of other tokens.
+# The optional fields of a request: a JSON schema of the answer, and the probabilities of other tokens.
 #
 # Not every endpoint supports them. If it rejects a request and names such a field, the request is sent again without
 # it, and if that works, the field is not sent any more. The digest of the request does not change: what an endpoint
@@ -215,12 +215,12 @@ _NAMES = {
 _SCHEMA, _PROBABILITIES = _NAMES
 
 
-class RefusedWishWarning(UserWarning):
+class OptionalFieldWarning(UserWarning):
     """An endpoint refuses what a request can do without."""
 
 
-class Wishes:
-    """The wishes that one endpoint does not grant."""
+class OptionalFields:
+    """The optional fields that one endpoint rejects."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -228,26 +228,26 @@ class Wishes:
         self._refused: set[str] = set()
 
     def left_in(self, request: Request) -> Request:
-        """The request without wishes that were refused before."""
-        for wish in self._refused:
-            request = _without(request, wish)
+        """The request without the fields that were rejected before."""
+        for name in self._refused:
+            request = _without(request, name)
         return request
 
     def named_in(self, request: Request, rejection: str) -> str | None:
         """The optional field that the endpoint's message names; None if it is about something else."""
-        return next((wish for wish in _wishes_of(request) if _NAMES[wish].search(rejection)), None)
+        return next((name for name in _optional_of(request) if _NAMES[name].search(rejection)), None)
 
-    def without(self, request: Request, wish: str) -> Request:
+    def without(self, request: Request, name: str) -> Request:
         """The request without an optional field."""
-        return _without(request, wish)
+        return _without(request, name)
 
-    def note(self, wish: str, rejection: str) -> None:
+    def note(self, name: str, rejection: str) -> None:
         """Remember that the endpoint rejects an optional field, with one note."""
-        if wish in self._refused:
+        if name in self._refused:
             return
-        self._refused.add(wish)
-        self.notes.append(f"{self.model} is asked without {wish}, because the endpoint rejects it ({rejection})")
-        warnings.warn(self.notes[-1], RefusedWishWarning, stacklevel=3)
+        self._refused.add(name)
+        self.notes.append(f"{self.model} is asked without {name}, because the endpoint rejects it ({rejection})")
+        warnings.warn(self.notes[-1], OptionalFieldWarning, stacklevel=3)
 
 
 def without_alternatives(request: Request, answer: Answer) -> Answer:
@@ -257,14 +257,14 @@ def without_alternatives(request: Request, answer: Answer) -> Answer:
     return msgspec.structs.replace(answer, tokens=None, top_logprobs=None)
 
 
-def _wishes_of(request: Request) -> list[str]:
+def _optional_of(request: Request) -> list[str]:
     probabilities = request.parameters.top_logprobs is not None
     # First the one whose name is the more particular: the message about it may also contain "JSON".
     return [_PROBABILITIES] * probabilities + [_SCHEMA] * (request.schema is not None)
 
 
-def _without(request: Request, wish: str) -> Request:
-    if wish == _SCHEMA:
+def _without(request: Request, name: str) -> Request:
+    if name == _SCHEMA:
         return dataclasses.replace(request, schema=None)
     return dataclasses.replace(request, parameters=msgspec.structs.replace(request.parameters, top_logprobs=None))
 
@@ -313,7 +313,7 @@ class EndpointModel(Endpoint):
         headers = {} if self.key.value is None else {self.api.key_header: self.api.key_prefix + self.key.value}
         self.client = HttpClient(self.key, {**self.api.headers, **headers}, subject=model)
         self._probe = Probe(self, on=config.use_probe)
-        self._wishes = Wishes(self.label)
+        self._optional = OptionalFields(self.label)
         if config.concurrency is not None:
             self.client.connections = config.concurrency
         if config.timeout is not None:
@@ -322,7 +322,7 @@ class EndpointModel(Endpoint):
     @property
     def notes(self) -> list[str]:
         """What the endpoint did not grant, in words."""
-        return self._wishes.notes
+        return self._optional.notes
 
     @property
     @abstractmethod
@@ -344,16 +344,16 @@ class EndpointModel(Endpoint):
 
     async def ask(self, request: Request) -> Answer:
         """Ask the endpoint; without what it does not know, if the request can do without."""
-        request = self._wishes.left_in(request)
+        request = self._optional.left_in(request)
         try:
             answer = self.answer_from(await self.client.post(self.url, self.body_of(request)))
         except RejectedError as rejection:
             is_about_content = isinstance(rejection, FilteredError)
-            wish = None if is_about_content else self._wishes.named_in(request, str(rejection))
-            if wish is None:
+            name = None if is_about_content else self._optional.named_in(request, str(rejection))
+            if name is None:
                 raise
-            answer = await self.ask(self._wishes.without(request, wish))
-            self._wishes.note(wish, str(rejection))
+            answer = await self.ask(self._optional.without(request, name))
+            self._optional.note(name, str(rejection))
         return without_alternatives(request, answer)
 
     async def models(self) -> list[str]:
