@@ -81,7 +81,7 @@ SECTIONS = [
         "project",
         "Project",
         "How it is built, changed and protected.",
-        {"": ["contributing", "decisions", "changelog", "security", "README"]},
+        {"": ["contributing", "changelog", "security", "README"]},
     ),
 ]
 
