@@ -1,4 +1,4 @@
-"""The logs in `fixtures`, made by tools/make_logs with the harnesses themselves."""
+"""The logs in `fixtures`, made by tests/data/logs/makers with the harnesses themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of evalscope. The fixtures are real; see tools/make_logs/evalscope_logs.py for their tasks."""
+"""Logs of evalscope. The fixtures are real; see tests/data/logs/makers/evalscope_logs.py for their tasks."""
 
 from __future__ import annotations
 

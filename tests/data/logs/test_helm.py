@@ -1,4 +1,4 @@
-"""Logs of HELM. The fixture is real; see tools/make_logs/helm_logs.py for its task."""
+"""Logs of HELM. The fixture is real; see tests/data/logs/makers/helm_logs.py for its task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of lighteval. Its tracker wrote the fixtures; see tools/make_logs/lighteval_logs.py for their tasks."""
+"""Logs of lighteval. Its tracker wrote the fixtures; see tests/data/logs/makers/lighteval_logs.py for their tasks."""
 
 from __future__ import annotations
 

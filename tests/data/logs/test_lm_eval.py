@@ -1,4 +1,4 @@
-"""Logs of lm-evaluation-harness. The fixtures are real; see tools/make_logs/lm_eval_logs.py for their tasks."""
+"""Logs of lm-evaluation-harness. The fixtures are real; see tests/data/logs/makers/lm_eval_logs.py for their tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of lmms-eval. The fixtures are real; see tools/make_logs/lmms_eval_logs.py for their tasks."""
+"""Logs of lmms-eval. The fixtures are real; see tests/data/logs/makers/lmms_eval_logs.py for their tasks."""
 
 from __future__ import annotations
 

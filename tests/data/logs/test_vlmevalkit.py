@@ -1,4 +1,4 @@
-"""Files of VLMEvalKit. Its own functions wrote the fixtures; see tools/make_logs/vlmevalkit_logs.py."""
+"""Files of VLMEvalKit. Its own functions wrote the fixtures; see tests/data/logs/makers/vlmevalkit_logs.py."""
 
 from __future__ import annotations
 

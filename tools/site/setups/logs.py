@@ -1,4 +1,4 @@
-"""Logs of other harnesses, in logs/: made by the harnesses themselves, see tools/make_logs.
+"""Logs of other harnesses, in logs/: made by the harnesses themselves, see tests/data/logs/makers.
 
 `<!-- setup: logs lm-eval:results lmms-eval:logs -->` copies those of two harnesses into two folders.
 """

@@ -2,7 +2,7 @@
 
     python3 -m venv /tmp/datasets
     /tmp/datasets/bin/pip install datasets==5.2.0 webdataset==1.0.2 mlcroissant==1.1.1 pillow==13.0.0
-    /tmp/datasets/bin/python tools/make_datasets.py
+    /tmp/datasets/bin/python tests/data/datasets/make_fixtures.py
 
 Each folder has the files and `expected.json`: the records as the program itself reads them. Bytes are written as their
 SHA-256. All content is our own.
@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FIXTURES = Path(__file__).parent.parent / "tests" / "data" / "datasets" / "fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 COLOURS = {"red": (200, 30, 30), "green": (30, 160, 60), "blue": (20, 60, 200)}
 
 

@@ -1,8 +1,8 @@
 """Make small logs with inspect_ai, without a network: the fixtures of `tests/data/logs`, and logs for the benchmark.
 
     python3 -m venv V && V/bin/pip install inspect_ai==0.3.285
-    V/bin/python tools/make_logs/inspect_ai_logs.py fixtures tests/data/logs/fixtures/inspect
-    V/bin/python tools/make_logs/inspect_ai_logs.py many FOLDER 5000
+    V/bin/python tests/data/logs/makers/inspect_ai_logs.py fixtures tests/data/logs/fixtures/inspect
+    V/bin/python tests/data/logs/makers/inspect_ai_logs.py many FOLDER 5000
 
 The model is `mockllm` with replies that depend on the question alone, so that every call makes the same samples. Only
 identifiers and times differ.

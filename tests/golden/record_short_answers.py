@@ -3,8 +3,8 @@
 The programs need packages that the project does not: create the cases in an environment of their own, then check them.
 
     python3 -m venv V && V/bin/pip install numpy anls==0.0.2 && V/bin/pip install --no-deps lmms-eval==0.7.3 ms-vlmeval
-    V/bin/python tools/short_answer_oracles.py make cases.json 10000 1
-    python tools/short_answer_oracles.py check cases.json
+    V/bin/python tests/golden/record_short_answers.py make cases.json 10000 1
+    python tests/golden/record_short_answers.py check cases.json
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Produce logs with lmms-eval: `python -m tools.make_logs.lmms_eval_logs FOLDER`.
+"""Produce logs with lmms-eval: `python -m tests.data.logs.makers.lmms_eval_logs FOLDER`.
 
 It needs an environment with lmms-eval and torch, and no network. The model `dummy` gets scripted replies and answers
 small tasks of our own: yes or no as POPE records it, captions as coco_cap records them, and colours with reasoning and
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.make_logs.kept_results import keep
+from tests.data.logs.makers.kept_results import keep
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 

@@ -1,4 +1,4 @@
-"""Produce logs with lm-evaluation-harness: `python -m tools.make_logs.lm_eval_logs FOLDER`.
+"""Produce logs with lm-evaluation-harness: `python -m tests.data.logs.makers.lm_eval_logs FOLDER`.
 
 It needs an environment with lm-eval and torch, and no network. A scripted model answers small tasks of our own: a sum
 with two filters, a choice by log-likelihood, captions with several references and a corpus metric, an
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.make_logs.kept_results import keep
+from tests.data.logs.makers.kept_results import keep
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
