@@ -51,6 +51,38 @@ def test_few_labels_of_a_slice_give_no_value():
     assert nothing.method == "no calibrated value: 0 human labels"
 
 
+def test_a_difference_of_rates_is_not_a_rate():
+    """60 samples of two systems: the labels are the same, or the second alone is right on one."""
+    rates = HumanLabels("human", np.array([[1.0], [0.0]] * 30), None, "digest", False, (0.0, 1.0))
+    gained = HumanLabels("human", np.array([[1.0], [1.0]] + [[1.0], [0.0]] * 29), None, "digest", False, (0.0, 1.0))
+    judge = np.array([1.0, 0.0] * 30)
+    same = calibrated_difference((judge, judge), (rates, rates))
+    # All differences are 0: with t(59) = 2.001, at most 4.004 / 64.004 of all samples differ, in either direction.
+    assert (same.value, same.low, same.high) == (0, pytest.approx(-0.06256, abs=1e-5), pytest.approx(0.06256, abs=1e-5))
+    one = calibrated_difference((judge, judge), (rates, gained))
+    # 1/60 with the standard error sqrt(59) / 60 / sqrt(59) = 1/60: one gain of 60 is not beyond chance.
+    assert (one.value, one.low) == (pytest.approx(1 / 60), pytest.approx((1 - 2.001) / 60, abs=1e-4))
+
+
+def test_equal_labels_have_an_interval_with_a_width_between_bounds_or_none():
+    judge, human = np.array([4.0, 5.0] * 20), np.full((40, 1), 4.0)
+    bounded = calibrated(judge, HumanLabels("human", human, None, "digest", False, (1.0, 5.0)))
+    # t(39) = 2.0227: the share 4.0913 / 44.0913 = .09279 of other values, between 1 and 5.
+    ends = pytest.approx(4 - 3 * 0.09279, abs=1e-4), pytest.approx(4 + 0.09279, abs=1e-4)
+    assert (bounded.value, bounded.low, bounded.high) == (4, *ends)
+    unbounded = calibrated(judge, HumanLabels("human", human, None, "digest"))
+    assert (unbounded.low, unbounded.high) == (None, None)
+    assert unbounded.method.startswith("no interval: 40 labels that do not vary")
+
+
+def test_a_correction_beyond_a_bound_leaves_an_interval():
+    judge = np.array([9.0, 9.1, 9.2, 9.3, 9.4] + [9.9] * 200)
+    human = np.concatenate([judge[:5] + 0.6, np.full(200, NAN)])[:, None]
+    shifted = calibrated(judge, HumanLabels("human", human, None, "digest", False, (0.0, 9.6)))
+    assert (shifted.value, shifted.high) == (9.6, 9.6)
+    assert shifted.low < 9.6
+
+
 def test_probabilities_are_part_of_the_signature():
     weighted = labels([4, 4, 1, 1, NAN], [0.5, 0.5, 1, 1, NAN])
     assert calibrated(np.array([5.0, 4, 2, 1, 5]), weighted).signature.endswith("|weights:inverse")

@@ -133,7 +133,7 @@ def test_different_references_for_the_same_id_are_an_error(make):
     other = samples(2, 0.5)
     other[3]["references"] = ["zebra " + other[3]["references"][0]]
     with pytest.raises(
-        ConfigError, match=r"1 samples have different questions, references or annotations in b than in a: 's3'"
+        ConfigError, match=r"1 sample with different questions, references or annotations in b than in a: 's3'"
     ):
         compare_runs([make("a", samples(1, 0.5)), make("b", other)])
 
@@ -142,7 +142,7 @@ def test_different_choices_for_the_same_id_are_an_error(make):
     other = samples(2, 0.5, choices=["a", "b"])
     other[3]["choices"] = ["b", "a"]
     a = make("a", samples(1, 0.5, choices=["a", "b"]))
-    with pytest.raises(ConfigError, match=r"1 samples have different questions.* in b than in a: 's3'"):
+    with pytest.raises(ConfigError, match=r"1 sample with different questions.* in b than in a: 's3'"):
         compare_runs([a, make("b", other)])
 
 

@@ -7,7 +7,7 @@ from math import sqrt
 
 import pytest
 
-from multimodal_eval import suite
+from multimodal_eval import generate, suite
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnknownNameError
 from tests.analysis.suites import RIGHT, answers, scored, small_suite
@@ -107,6 +107,23 @@ def test_a_half_scored_run_is_shown_and_not_compared(changed):
     partial = suite(changed, allow_partial=True)
     assert partial["wren", "vqa"].is_compared
     assert {column.name: column.samples for column in partial.columns}["vqa"] == 18
+    # All values are over the 18 samples that all have scored: of finch's, the first 18 are right, of parrot's 12.
+    shown = {model: partial[model, "vqa"].figure for model in ("finch", "parrot", "wren")}
+    assert {model: (figure.value, figure.n_scored, figure.n_total) for model, figure in shown.items()} == {
+        "finch": (1.0, 18, 24),
+        "parrot": (12 / 18, 18, 24),
+        "wren": (13 / 18, 18, 24),
+    }
+    finch = partial.rows[[row.name for row in partial.rows].index("finch")]
+    assert finch.average.value == pytest.approx((1.0 + 19 / 24 + 22 / 24) / 3)
+
+
+def test_runs_with_parts_of_all_samples_together_are_compared(tmp_path):
+    for model in ("one", "other"):
+        run = generate(answers(12), model=lambda request: "yes", output=tmp_path / model, generation={"epochs": 2})
+        assert "pass@2" in run.score(metrics=["exact_match"]).entries["exact_match"].parts
+    table = suite(tmp_path)
+    assert {cell.figure.value for row in table.rows for cell in row.cells if cell.figure is not None} == {1.0}
 
 
 def test_other_samples_references_and_signatures_are_not_compared(changed):
@@ -117,7 +134,7 @@ def test_other_samples_references_and_signatures_are_not_compared(changed):
     scored(changed, "wren", "count", answers(12), metric="contains")
     table = suite(changed)
     assert table["wren", "vqa"].remark == "other samples than finch: 4 ids are not in both"
-    assert "24 samples have different questions, references" in table["wren", "chart"].remark
+    assert "24 samples with different questions, references" in table["wren", "chart"].remark
     assert [column.name for column in table.columns][1:3] == ["count (exact_match)", "count (contains)"]
     assert table["wren", "count (exact_match)"].remark == "no run"
     assert table["wren", "count (contains)"].figure.value == 0.5

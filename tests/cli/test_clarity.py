@@ -211,7 +211,7 @@ def test_runs_against_other_annotators_are_not_compared(folder):
     mmeval("clarity", "test.csv", "alba.csv", "--task", "evasion", "-o", "a")
     mmeval("clarity", "other.csv", "alba.csv", "--task", "evasion", "-o", "b")
     message = mmeval("compare", "a", "b", "--allow-partial", code=1).stderr
-    assert "8 samples have different questions, references or annotations in b than in a" in message
+    assert "8 samples with different questions, references or annotations in b than in a" in message
 
 
 def test_a_single_task_needs_no_subfolder_and_the_default_is_below_runs(folder):

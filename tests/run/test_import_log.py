@@ -153,7 +153,7 @@ def test_samples_without_a_score_in_the_log_are_not_failures():
     assert mean.explanation == "its results have 0.9; 1 failed sample is left out here"
     # 2 right of 4, and the failure counts as 0: 2 / 5
     counted = OwnMean(ReportedScore(metric="x.acc", value=0.4), entry)
-    assert counted.explanation == "its results have 0.4, which counts 1 samples without a score as 0"
+    assert counted.explanation == "its results have 0.4, which counts 1 sample without a score as 0"
 
 
 def test_imports_are_compared_by_scores_that_apply_to_some_samples(tmp_path):

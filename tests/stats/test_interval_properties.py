@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from multimodal_eval import evaluate
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.core.aggregates import aggregate_of, estimate_of
@@ -136,10 +138,10 @@ def test_scores_and_differences_that_labels_correct(drawn, data):
         labels = HumanLabels("human", ratings, None, "digest", of_file, (0.0, 1.0))
         figure = calibrated(judge, labels, clusters)
         if figure.value is not None:
-            check(figure, may_be_without_width=True)  # equal labels that are not 0 or 1 have no error to estimate
+            check(figure, may_be_without_width=of_file and bool(labelled.all()))  # the mean is known then
         difference = calibrated_difference((judge, judge[::-1]), (labels, labels), clusters)
         if difference.value is not None:
-            check(difference, -1.0, 1.0, may_be_without_width=True)
+            check(difference, -1.0, 1.0)
 
 
 def test_every_metric_that_is_a_mean_within_bounds():
@@ -154,6 +156,31 @@ def test_every_metric_that_is_a_mean_within_bounds():
             check(interval(estimate_of(metric, Rows(values)), values=values), low, high)
         tried += 1
     assert tried > 20
+
+
+WORDS = "a red dog runs on the beach two cats sit no yes 3".split()
+OF_TEXTS = {"generated_answer", "references"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_metric_of_texts(seed):
+    """Parts and slices too, with and without groups, for answers of any quality."""
+    random = Random(seed)
+    rows = []
+    for number in range(random.randint(3, 9)):
+        references = [" ".join(random.choices(WORDS, k=random.randint(1, 6))) for _ in range(random.randint(1, 3))]
+        answer = references[0] if random.random() < seed % 3 / 2 else " ".join(random.choices(WORDS, k=3))
+        rows.append({"id": str(number), "references": references, "generated_answer": answer, "kind": "ab"[number % 2]})
+        rows[-1] |= {"perplexity": 1 + random.expovariate(1), "group": str(number // 2) if seed % 2 else None}
+    names = [name for name in list_available() if set(resolve(name).needs) <= OF_TEXTS and name != "yes_no"]
+    run = evaluate(rows, metrics=names, by=["kind"], skip_unavailable=True, allow_empty=True, skip_lint=True)
+    figures = {name: figure for name, figure in run.figures.items() if figure.value is not None}
+    assert len(figures) > 20
+    for name, figure in figures.items():
+        for part, each in [("", figure), *figure.parts.items()]:
+            low, high = each.bounds or run.info.bounds_of(f"{name}.{part}" if part else name)
+            if each.value is not None:
+                check(each, -np.inf if low is None else low, np.inf if high is None else high)
 
 
 def load_bench():

@@ -48,7 +48,14 @@ def estimate_by_labels(
     codes = None if clusters is None else clusters[scored]
     finite = labels.of_file
     return ppi_mean(
-        values[scored], human, clusters=codes, probability=probability, power=power, level=level, finite=finite
+        values[scored],
+        human,
+        clusters=codes,
+        probability=probability,
+        power=power,
+        level=level,
+        finite=finite,
+        bounds=labels.bounds,
     )
 
 
@@ -83,19 +90,25 @@ def calibrated_difference(
         return without_value("no calibrated value: the runs chose samples for labelling with different probabilities")
     if probability is not None and second is not None:
         probability = np.where(np.isnan(probability), second, probability)
-    estimate = ppi_difference(a, human_a, b, human_b, clusters=clusters, probability=probability, level=level)
     (low_a, high_a), (low_b, high_b) = (each.bounds for each in labels)
     low = None if low_b is None or high_a is None else low_b - high_a
-    return _within(estimate.interval, (low, None if high_b is None or low_a is None else high_b - low_a))
+    bounds = low, None if high_b is None or low_a is None else high_b - low_a
+    estimate = ppi_difference(
+        a, human_a, b, human_b, clusters=clusters, probability=probability, level=level, bounds=bounds
+    )
+    return _within(estimate.interval, bounds)
 
 
 def _within(figure: Figure, bounds: Bounds) -> Figure:
-    """The figure within the bounds: a correction may lead out of them."""
+    """The figure within the bounds: a correction may lead out of them. An interval beyond a bound keeps its width."""
     low, high = (limit if end is None else end for end, limit in zip(bounds, (-np.inf, np.inf), strict=True))
     ends = {
         name: None if end is None else float(min(max(end, low), high))
         for name, end in (("value", figure.value), ("low", figure.low), ("high", figure.high))
     }
+    if ends["low"] is not None and ends["low"] == ends["high"] and figure.low != figure.high:
+        width = (figure.high or 0.0) - (figure.low or 0.0)
+        ends |= {"low": max(low, high - width)} if ends["high"] == high else {"high": min(high, low + width)}
     return msgspec.structs.replace(figure, **ends)
 
 

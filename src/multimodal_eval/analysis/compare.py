@@ -42,7 +42,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics_registry import make_task
-from multimodal_eval.stats.intervals import LEVEL, Interval, interval
+from multimodal_eval.stats.intervals import LEVEL, Interval
 from multimodal_eval.stats.paired import Comparison, better_of, compare_pairs, holm, ranges_of, ranks
 from multimodal_eval.stats.randomization import ROUNDS, alpha_of
 
@@ -531,8 +531,7 @@ class _Table:
         for name, run_scores, estimate, rank, possible in zip(
             self.names, scores, estimates, ranking, ranges, strict=True
         ):
-            values = run_scores.values[scored] if run_scores.column.stats is None else None
-            figure = interval(estimate, clusters, values=values, level=self.level)
+            figure = run_scores.figure(estimate, scored, clusters, self.level)
             yield System(name, *_fields(figure), rank, ranks=possible)
 
 

@@ -17,12 +17,14 @@ from multimodal_eval.analysis.failures import Stored
 from multimodal_eval.analysis.slices import read_strata
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import float_values, integers
+from multimodal_eval.core.display import counted
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError
 from multimodal_eval.core.metric import Metric, metric_and_part
 from multimodal_eval.core.records import COMPOSITE, statistics_of
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics_registry import as_in_run
+from multimodal_eval.stats.intervals import LEVEL, Interval, interval
 from multimodal_eval.stats.stratified import Strata
 
 MAX_LEFT_OUT = 0.01  # share of the samples that may be unscored in at least one run
@@ -172,7 +174,7 @@ def require_same_data(runs: Sequence[Run], names: Sequence[str], order: Sequence
             all_ids = read_scores(runs[0].folder, part_count(runs[0]), ["id"]).column("id")
             ids = all_ids.take(differing[:_SHOWN_IDS]).to_pylist()
             raise ConfigError(
-                f"{len(differing):,} samples have different questions, references or annotations in {name} "
+                f"{counted(len(differing), 'sample')} with different questions, references or annotations in {name} "
                 f"than in {names[0]}: {', '.join(map(repr, ids))}{' …' if len(differing) > _SHOWN_IDS else ''}"
             )
 
@@ -264,6 +266,13 @@ class AlignedScores:
             position = np.cumsum(self.column.scored) - 1  # of a row among the scored rows
             stats = self.column.stats[position[order[rows]]]
         return averaging.of(rows).estimate(self._aggregate, Rows(self.values[rows], stats))
+
+    def figure(
+        self, estimate: Estimate, rows: NDArray[np.bool_], clusters: Codes | None, level: float = LEVEL
+    ) -> Interval:
+        """The estimate over the selected rows, whose clusters these are, with its interval."""
+        values = self.values[rows] if self.column.stats is None else None
+        return interval(estimate, clusters, values=values, level=level)
 
     def _aggregate(self, rows: Rows) -> Estimate:
         return estimate_of(self.metric, rows, self.part)

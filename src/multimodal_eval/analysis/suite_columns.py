@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import Codes, fields_of, read_scores
+from multimodal_eval.analysis.columns import Codes, column_names, fields_of, read_scores
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
     AlignedScores,
@@ -363,9 +364,8 @@ def _require_same(members: Mapping[str, Member], models: Sequence[str], ordered:
 
 
 def _stored(run: Run, metric: str) -> tuple[str, list[str]]:
-    """The metric without its part, and its columns."""
-    name = metric_and_part(metric, run.entries)[0]
-    return name, [name, *(f"{name}.{part}" for part in run.entries[name].parts)]
+    """The metric without its part, and its columns. Parts of all samples together, such as pass@k, have none."""
+    return metric_and_part(metric, run.entries)[0], column_names(run.folder, part_count(run))
 
 
 def _read(run: Run, metric: str) -> pa.Table:
@@ -392,9 +392,20 @@ def _estimated(column: Column, members: dict[str, Member]) -> Column:
         reason = "no sample is scored in all runs"
         left = {model: replace(member, remark=reason) for model, member in compared.items()}
         return replace(column, members={**members, **left})
-    estimated = {
-        model: replace(member, estimate=member.scores.estimate(scored, member.order, averaging))
-        for model, member in compared.items()
-        if member.scores is not None and member.order is not None
-    }
+    estimated = {model: _over(member, scored, averaging) for model, member in compared.items()}
     return replace(column, members={**members, **estimated}, samples=int(scored.sum()), averaging=averaging.of(scored))
+
+
+def _over(member: Member, scored: NDArray[np.bool_], averaging: Averaging) -> Member:
+    """The member with its estimate over these samples. If it has scored others too, they do not count in its figure."""
+    scores, figure = member.scores, member.figure
+    assert scores is not None
+    assert figure is not None
+    assert member.order is not None
+    estimate = scores.estimate(scored, member.order, averaging)
+    if np.array_equal(~np.isnan(scores.values), scored):
+        return replace(member, estimate=estimate)
+    over = scores.figure(estimate, scored, averaging.of(scored).clusters)
+    rest = {"parts": {}, "calibrated": None, "with_failures": None, "lowest": None, "highest": None}
+    shared = figure.with_estimate(over, n_scored=int(scored.sum()), **rest)
+    return replace(member, estimate=estimate, figure=shared)

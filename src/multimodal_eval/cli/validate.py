@@ -20,6 +20,7 @@ from multimodal_eval.cli.options import (
     questions_option,
     task_options,
 )
+from multimodal_eval.core.display import counted
 from multimodal_eval.display.blocks import Block, Finding, Row, Table, Text
 
 _SHOWN_COLUMNS = 100
@@ -74,7 +75,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
     if not params["allow_empty"] and not to_answer:
         refuse_missing_answers(summary.fields, kinds)
     where = f" in {len(source.files):,} files" if len(source.files) > 1 else ""
-    blocks: list[Block] = [Text(f"{summary.samples:,} samples{where}, no problems", tone="strong")]
+    blocks: list[Block] = [Text(f"{counted(summary.samples, 'sample')}{where}, no problems", tone="strong")]
     # An id in both files is one id.
     rows = [Row([field, f"{min(count, summary.samples):,}"]) for field, count in summary.fields.items()]
     blocks.append(Table(["field", "samples"], rows))

@@ -9,6 +9,11 @@ DASH = "–"
 _SMALLEST_P = 0.0001
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 sample`, `2 samples`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def number(value: float | None) -> str:
     """Four decimals."""
     return DASH if value is None else f"{value:.4f}"

@@ -8,7 +8,7 @@ from itertools import count
 from math import floor, isfinite, log10
 from typing import Literal
 
-from multimodal_eval.core.display import DASH
+from multimodal_eval.core.display import DASH, counted
 from multimodal_eval.display.plain_text import visible
 
 __all__ = ["Tone", "Verdict", "amount", "counted", "estimate", "label", "labels", "listed", "plain", "share", "signed"]
@@ -102,11 +102,6 @@ def listed(names: Sequence[str], most: int = _SHOWN) -> str:
     if len(names) > most:
         shown.append(f"{len(names) - most:,} more")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "none"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 sample`, `2 samples`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def share(value: float) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.display import HasHtml
+from multimodal_eval.core.display import HasHtml, counted
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import GenerationInfo, RunInfo
@@ -87,7 +87,7 @@ class GeneratedRun(HasHtml):
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {status}" for status, count in self.generation.statuses.items())
-        return f"{len(self):,} samples, answered by {self.generation.settings.get('model')}: {counts}"
+        return f"{counted(len(self), 'sample')}, answered by {self.generation.settings.get('model')}: {counts}"
 
 
 def generate(

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from multimodal_eval.core.display import counted
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, Problem
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.progress import Progress
@@ -119,7 +120,7 @@ class OwnMean:
         unscored, failed = entry.coverage.missing, self.failed
         for count in dict.fromkeys((failed, unscored)):
             if count and _is_close(stated, mean * entry.coverage.scored / (entry.coverage.scored + count)):
-                return f"{text}, which counts {count:,} samples without a score as 0"
+                return f"{text}, which counts {counted(count, 'sample')} without a score as 0"
         if self.reported.samples not in (None, entry.coverage.total, entry.coverage.scored + failed):
             return f"{text} for {self.reported.samples:,} samples; the log has {entry.n_total:,}"
         if failed:

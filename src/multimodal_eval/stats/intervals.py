@@ -144,20 +144,28 @@ def interval_of_equal_values(estimate: Estimate, clusters: Codes | None = None, 
     """
     from multimodal_eval.stats.special import ndtri, stdtrit
 
-    low, high = estimate.bounds
     count = number_of_units(estimate.influence, clusters)
     if count < 2:
         return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
-    if low is None or high is None:
-        reason = f"no interval: {_units(count, clusters)} that do not vary"
-        return Interval(estimate.value, 0.0, None, None, reason)
     quantile = (1 + level) / 2
     z = float(ndtri(quantile)) if clusters is None else float(stdtrit(count - 1, quantile))
-    other = z * z / (count + z * z)
-    value = estimate.value
+    ends = ends_of_equal_values(estimate.value, estimate.bounds, count, z)
+    if ends is None:
+        reason = f"no interval: {_units(count, clusters)} that do not vary"
+        return Interval(estimate.value, 0.0, None, None, reason)
     method = f"{level:.0%} Wilson interval of the share of other values, all values equal, {_units(count, clusters)}"
-    ends = within(value - other * (value - low), value + other * (high - value), estimate)
-    return Interval(value, 0.0, *ends, method)
+    return Interval(estimate.value, 0.0, *within(*ends, estimate), method)
+
+
+def ends_of_equal_values(
+    value: float, bounds: tuple[float | None, float | None], count: int, z: float
+) -> tuple[float, float] | None:
+    """The ends for `count` equal values within the bounds, as `interval_of_equal_values` says; None without bounds."""
+    low, high = bounds
+    if low is None or high is None:
+        return None
+    other = z * z / (count + z * z)
+    return value - other * (value - low), value + other * (high - value)
 
 
 def t_interval(
@@ -191,7 +199,8 @@ def t_interval(
     if estimate.multiplies and estimate.value > 0:
         method = method.replace("t interval", "t interval of the logarithm")
         factor = exp(min(half / estimate.value, 700))  # a larger exponent overflows
-        return Interval(estimate.value, error, estimate.value / factor, estimate.value * factor, method)
+        ends = within(estimate.value / factor, estimate.value * factor, estimate)
+        return Interval(estimate.value, error, *ends, method)
     return Interval(estimate.value, error, *within(estimate.value - half, estimate.value + half, estimate), method)
 
 

@@ -26,6 +26,7 @@ from math import fsum, isinf, sqrt
 
 import numpy as np
 
+from multimodal_eval.core.display import counted
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, t_interval
 from multimodal_eval.stats.randomization import (
@@ -176,5 +177,5 @@ def macro_mean(figures: Sequence[Interval]) -> Interval:
         missing = count - min(len(below), len(above))
         return Interval(value, stderr, None, None, f"no interval: {missing} of {count} tasks have none")
     low, high = (sqrt(fsum(each * each for each in distances)) / count for distances in (below, above))
-    method = f"interval of the mean of {count} tasks, from those of the tasks"
+    method = f"interval of the mean of {counted(count, 'task')}, from those of the tasks"
     return Interval(value, stderr, value - low, value + high, method)

@@ -21,6 +21,8 @@ Rates (labels are 0, 1 or, for a tie, .5; verdicts are in [0, 1]) have Wilson's 
 number of labels theta (1 - theta) / SE^2. If judge and humans disagree in fewer than three labels in one direction,
 half a disagreement in that direction is added to the variance: 100 labels that all agree do not show that the judge is
 perfect. In simulations these intervals cover 94% or more from 100 labels on; t intervals cover 85% in the worst case.
+If nothing varies, the interval is that of `interval_of_equal_values` between the bounds of the estimate; without
+bounds there is none.
 
 References:
     Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023). Prediction-Powered Inference. Science 382.
@@ -44,6 +46,7 @@ from multimodal_eval.stats.intervals import (
     Interval,
     Vector,
     cluster_sums,
+    ends_of_equal_values,
     number_of_units,
     standard_error,
     wilson_bounds,
@@ -56,6 +59,7 @@ FEW_DISAGREEMENTS = 3  # with fewer in one direction, half of one is added to th
 MIN_UNITS = 3  # labelled clusters: with fewer, the power cannot be estimated, and the judge is ignored
 
 Labelled = NDArray[np.bool_]
+Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,8 @@ class _Design:
     asymptotic: bool
     tuned: bool
     is_finite: bool = False  # the target is the mean over these samples, and not over others like them
+    bounds: Bounds = (None, None)  # of the estimate
+    is_difference: bool = False
 
 
 def ppi_mean(
@@ -124,6 +130,8 @@ def ppi_mean(
     level: float = LEVEL,
     asymptotic: bool = False,
     finite: bool = False,
+    bounds: Bounds = (None, None),
+    is_difference: bool = False,
 ) -> PpiEstimate:
     """The mean of the human labels of all samples; a win rate if the values are wins (1), ties (.5) and losses (0).
 
@@ -133,7 +141,8 @@ def ppi_mean(
     `asymptotic` gives the interval of the package ppi-python: normal quantiles, variances divided by n. It is too
     narrow for few labels. `finite` is for the mean over these N samples, of which n are a simple random sample: with
     e = label - verdict * lambda N / (N - n), the error has the variance (1 - n/N) s_e^2 / n. By default, it is for the
-    population that the samples are drawn from.
+    population that the samples are drawn from. `bounds` are those of the mean. With `is_difference`, verdicts and
+    labels are differences of two systems, whose mean is not a rate even if all of them are between 0 and 1.
     """
     parts = _mean_parts(*_checked(judge, human, probability))
     if finite and probability is not None:
@@ -142,7 +151,7 @@ def ppi_mean(
         exact = Interval(parts.base, 0.0, parts.base, parts.base, f"exact: all {len(judge):,} samples have a label")
         return PpiEstimate(exact, 0.0, parts.labels, float(len(judge)))
     chosen = _best_power(parts, judge, human, clusters, weighted=probability is not None) if power is None else power
-    design = _Design(clusters, level, asymptotic, power is None, finite)
+    design = _Design(clusters, level, asymptotic, power is None, finite, bounds, is_difference)
     result = _interval([parts], [chosen], design)
     if probability is None:
         alone = _interval([parts], [0.0], design).stderr
@@ -163,6 +172,7 @@ def ppi_difference(
     power: float | None = None,
     level: float = LEVEL,
     asymptotic: bool = False,
+    bounds: Bounds = (None, None),
 ) -> PpiEstimate:
     """The mean of b minus the mean of a, for two runs over the same samples in the same order.
 
@@ -181,6 +191,8 @@ def ppi_difference(
             power=power,
             level=level,
             asymptotic=asymptotic,
+            bounds=bounds,
+            is_difference=True,
         )
     a, b = (_mean_parts(*_checked(*run, probability)) for run in ((judge_a, human_a), (judge_b, human_b)))
     if power is None:
@@ -191,7 +203,7 @@ def ppi_difference(
         ]
     else:
         powers = [power, power]
-    design = _Design(clusters, level, asymptotic, tuned=power is None)
+    design = _Design(clusters, level, asymptotic, tuned=power is None, bounds=bounds, is_difference=True)
     result = _interval([a, b], powers, design)
     alone = _interval([a, b], [0.0, 0.0], design).stderr
     labels = min(a.labels, b.labels)
@@ -297,10 +309,15 @@ def _interval(estimates: list[_Parts], powers: list[float], design: _Design) -> 
     probability = (1 + design.level) / 2
     quantile = float(ndtri(probability) if design.asymptotic else stdtrit(min(freedom), probability))
     method = f"{design.level:.0%} PPI{'++' if design.tuned else ''} interval, {words}"
-    if len(estimates) == 1 and estimates[0].rare is not None and not design.asymptotic:
+    if not design.is_difference and estimates[0].rare is not None and not design.asymptotic:
         error = sqrt(error**2 + estimates[0].added_variance(powers[0], units))
         method = method.replace("interval", "Wilson interval")
         return _rate_interval(value, error, quantile, estimates[0], units, method, is_finite=design.is_finite)
+    if error <= ROUNDING * max(1.0, abs(value)) and not design.asymptotic:
+        ends = ends_of_equal_values(value, design.bounds, units, quantile)
+        if ends is None:
+            return Interval(value, error, None, None, f"no interval: {words} that do not vary")
+        return Interval(value, error, *ends, f"{method}, all equal")
     low, high = value - quantile * error, value + quantile * error
     if len(estimates) == 2 and all(parts.rare is not None for parts in estimates):  # a difference of rates
         low, high = min(value, max(-1.0, low)), max(value, min(1.0, high))

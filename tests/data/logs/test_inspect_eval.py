@@ -136,7 +136,7 @@ def test_an_imported_mean_is_that_of_the_log_or_explained(tmp_path):
             if not mean.is_equal:
                 differences[name, mean.metric] = mean.explanation
     # The filtered answer is incorrect for inspect_ai (1 of 4 is correct), and unscored here (1 of 3).
-    counted = "its results have 0.25, which counts 1 samples without a score as 0"
+    counted = "its results have 0.25, which counts 1 sample without a score as 0"
     means = 'its results have 0.3026 by "mean of the samples\' means over their scored epochs"'
     assert differences == {
         ("epochs.eval", "inspect.graded"): f"{means}, which is not the mean of the values per sample",

@@ -28,7 +28,7 @@ class TestVariants:
         values = [{"scores": {"s": {"value": value}}} for value in (1, "?")]
         path = log(tmp_path, *values, header={**HEADER, "results": results}, form=form)
         (mean,) = import_log(path, output=tmp_path / "run").means
-        assert mean.explanation == "its results have 0.5, which counts 1 samples without a score as 0"
+        assert mean.explanation == "its results have 0.5, which counts 1 sample without a score as 0"
 
     def test_metadata_may_have_several_types_and_names_of_columns(self, tmp_path, form):
         changes = [{"metadata": {"level": value, "stop_reason": 1}} for value in (1, "two", None, ["four"])]

@@ -58,7 +58,7 @@ def test_an_evaluation_has_the_scores_and_the_mean():
     (mean,) = imported.means
     # One of five is right in VLMEvalKit, whose reader takes None and NA for missing choices; another is a failure.
     assert (mean.metric, mean.stated, mean.mean) == ("vlmevalkit.hit", 0.2, 0.25)
-    assert "counts 1 samples without a score as 0" in mean.explanation
+    assert "counts 1 sample without a score as 0" in mean.explanation
     assert imported.logs[0].notes == (
         "VLMEvalKit took cells such as None or NA in 2 of 5 rows for missing values before it scored them; "
         "here they are those of the predictions",

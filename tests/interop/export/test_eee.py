@@ -217,7 +217,7 @@ def test_bytes_of_media_are_left_out_and_named(tmp_path):
     sample = {**SAMPLES[0], "image": b"\x89PNG"}
     run = evaluate([sample], output=tmp_path / "run", metrics=["rouge_l"], skip_lint=True)
     aggregate, _, files = exported(run, tmp_path)
-    assert "the media of 1 samples are bytes, which the format cannot have" in files.notes
+    assert "the media of 1 sample are bytes, which the format cannot have" in files.notes
     assert aggregate["evaluation_results"][0]["source_data"]["additional_details"]["samples_with_media"] == "1"
     assert next(iter(import_log(files.paths[0]).run.samples())).image is None
 

@@ -179,7 +179,7 @@ def test_values_are_over_the_samples_that_all_runs_have_scored(runs, tmp_path):
     # the only wrong answer of `most` is the sample that the other run did not score
     assert done.text.splitlines()[2] == r"| exact\_match | **1.000** | **1.000** |"
     assert "19 / 20 samples scored" in done.text
-    assert done.notes[0].startswith("exact_match: 1 samples are unscored in at least one run")
+    assert done.notes[0].startswith("exact_match: 1 sample unscored in a run or more")
 
 
 def test_values_over_other_samples_have_their_counts_and_none_is_bold(runs, tmp_path):
@@ -190,6 +190,37 @@ def test_values_over_other_samples_have_their_counts_and_none_is_bold(runs, tmp_
     assert text.splitlines()[2] == r"| exact\_match | 0.250 \(20 / 20\) | 1.000 \(19 / 20\) |"
     assert "Bold" not in text
     assert "scored / total" in text
+
+
+def test_the_best_of_other_samples_is_not_bold(runs, tmp_path):
+    other = evaluate(
+        [{**row, "id": f"other {row['id']}"} for row in answers(9)], metrics=["exact_match"], output=tmp_path / "other"
+    )
+    text = export([runs["few"], other], "markdown", metrics=["exact_match"], marks="best", uncertainty="none").text
+    assert "**" not in text
+
+
+def test_the_best_composite_is_bold_only_among_composites_of_the_same_parts(tmp_path):
+    task = {
+        "metrics": ["exact_match", "hidden_metric"],
+        "weights": {"exact_match": 0.5, "hidden_metric": 0.5},
+        "on_missing": "renormalise",
+    }
+    texts = {}
+    for name, perplexity in (("lacks", None), ("has", 50.0)):
+        whole, lacking = (
+            evaluate(
+                [{**row, "perplexity": 2.0 if place else missing} for place, row in enumerate(answers(right))],
+                task="mine",
+                tasks={"mine": task},
+                output=tmp_path / name / str(right),
+            )
+            for right, missing in ((15, 50.0), (14, perplexity))
+        )
+        text = export([whole, lacking], "markdown", metrics=["composite"], marks="best", uncertainty="none").text
+        texts[name] = text.splitlines()[2]
+    assert "**" not in texts["lacks"]
+    assert "**" in texts["has"]
 
 
 def test_the_score_that_labels_correct_is_beside_the_raw_one(tmp_path):

@@ -12,6 +12,7 @@ from multimodal_eval import evaluate
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.interop.export.registry import export
 from tests.interop.export.runs import SAMPLES, make_run
+from tests.run.labelled_samples import judged_samples
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,20 @@ def test_one_row_per_metric(runs, tmp_path, kind):
     for field in ("value", "low", "high", "stderr"):
         assert rows[1][field] == runs[0]["bleu_1"][field]
     assert (rows[4]["scored"], rows[4]["total"], rows[4]["kind"]) == (6, 8, "mean")
+
+
+def test_the_value_of_a_metric_is_the_one_that_labels_correct(tmp_path):
+    run = evaluate(judged_samples(), metrics=["exact_match"], human={"exact_match": "rating"}, skip_lint=True)
+    export(run, "parquet", tmp_path / "metrics.parquet", rows="metrics")
+    corrected, raw = pq.read_table(tmp_path / "metrics.parquet").to_pylist()
+    entry = run.entries["exact_match"]
+    assert (corrected["metric"], corrected["value"], corrected["low"]) == (
+        "exact_match",
+        entry.calibrated.value,
+        entry.calibrated.low,
+    )
+    assert corrected["note"] == f"60 human labels: {entry.calibrated.signature}"
+    assert (raw["metric"], raw["value"], raw["scored"]) == ("exact_match.uncorrected", entry.value, 200)
 
 
 def test_an_unknown_metric_leaves_no_file(runs, tmp_path):

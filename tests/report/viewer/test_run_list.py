@@ -234,3 +234,13 @@ def test_a_run_that_is_scored_in_part_is_not_the_best():
     (group,) = listed(runs, ()).groups
     (column,) = group.columns
     assert column.best == {"a": 2}
+
+
+def test_a_composite_without_some_of_its_parts_is_not_the_best():
+    lacks = replace(score(0.9), unscored="37 / 200")
+    runs = [
+        a_run("a", f1=score(0.4), composite_score=score(0.4)),
+        a_run("b", f1=score(0.3), composite_score=score(0.3)),
+        a_run("lacks", f1=lacks, composite_score=score(0.9)),
+    ]
+    assert columns_of(runs, ["composite_score"])[0].best == {"a": 2}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multimodal_eval._native import text_hash
+from multimodal_eval.core.display import counted
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import LOG, InputFile, Source
 from multimodal_eval.core.sample import PREDICTED_FIELDS, Sample
@@ -229,7 +230,7 @@ class FileInput:
         if left and limit is None:
             message = f"{len(left):,} of the {len(self.ids):,} ids that were chosen are not in {self.data}"
             problems.add("UNMATCHED", f"{message} (first: {_shown(sorted(left))}).", field="id")
-        summary.notes.append(f"only the {len(self.ids):,} samples that were chosen by id are read; {others:,} are not")
+        summary.notes.append(f"only the {counted(len(self.ids), 'sample')} chosen by id are read; {others:,} are not")
 
     def _checker(self, files: FileSet, problems: Problems) -> RecordChecker:
         columns = self.columns_in(files)
@@ -322,7 +323,8 @@ class FileInput:
                     summary.samples += 1
                     yield Sample(**join.merge({"id": sample.id}, sample, problems, None, 0))
         if unanswered:
-            summary.notes.append(f"{unanswered:,} samples of {self.data} have no prediction and are left out")
+            are = "has no prediction and is" if unanswered == 1 else "have no prediction and are"
+            summary.notes.append(f"{counted(unanswered, 'sample')} of {self.data} {are} left out")
         # A row refused for another reason would be reported again here, as unmatched.
         if (without or extra) and not self.allow_partial and not problems.total:
             self._note_unmatched(problems, summary, without, extra)

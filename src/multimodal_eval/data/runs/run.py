@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.core.display import HasHtml
+from multimodal_eval.core.display import HasHtml, counted
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.headline import headline_of
@@ -96,7 +96,7 @@ def title_of(run: Run) -> str:
     """The number of samples, and the folder."""
     where = f"in {run.folder.label}" if run.is_kept else "in a temporary folder; save(PATH) keeps it"
     task = f", task {run.outcome.task}" if run.outcome.task else ""
-    return f"Run of {len(run):,} samples{run.info.config.selection}{task}, {where}"
+    return f"Run of {counted(len(run), 'sample')}{run.info.config.selection}{task}, {where}"
 
 
 def _notes(run: Run) -> list[str]:

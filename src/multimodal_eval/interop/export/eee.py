@@ -18,6 +18,7 @@ from uuid import UUID
 import msgspec
 
 from multimodal_eval.core.arrow import float_values
+from multimodal_eval.core.display import counted
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Kind, metric_and_part
@@ -410,7 +411,9 @@ def _notes(run: Run, instances: Instances) -> list[str]:
         notes.append(f"a result needs a score, so these are left out: {', '.join(without_value)}")
     if instances.without_scores:
         count = len(instances.without_scores)
-        notes.append(f"{count:,} samples without any score are in the additional details, not among the instances")
+        notes.append(
+            f"{counted(count, 'sample')} without any score: in the additional details, not among the instances"
+        )
     if instances.media_bytes:
-        notes.append(f"the media of {instances.media_bytes:,} samples are bytes, which the format cannot have")
+        notes.append(f"the media of {counted(instances.media_bytes, 'sample')} are bytes, which the format cannot have")
     return notes

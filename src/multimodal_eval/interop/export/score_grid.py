@@ -11,10 +11,17 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs
-from multimodal_eval.analysis.pairing import require_same_statistics, run_names
+from multimodal_eval.analysis.columns import Codes
+from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs, same_parts
+from multimodal_eval.analysis.pairing import (
+    pair_runs,
+    require_same_data,
+    require_same_signatures,
+    require_same_statistics,
+    run_names,
+)
 from multimodal_eval.core.display import DASH
-from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnknownNameError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import metric_and_part
@@ -24,6 +31,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.blocks import Cell, Row, Strong, Table
 from multimodal_eval.display.figure_tables import coverage
 from multimodal_eval.display.names import printed
+from multimodal_eval.display.wording import counted
 from multimodal_eval.interop.export.files import UNCORRECTED, claim_of
 from multimodal_eval.stats.randomization import ROUNDS
 
@@ -121,8 +129,9 @@ def score_grid(runs: Sequence[Run], options: OptionValues) -> ScoreGrid:
     tested = {} if comparison is None else {metric.name: metric for metric in comparison.numbers}
     if options["uncertainty"] != "none" and any(name not in tested for name in metrics):
         require_same_statistics(runs, names)  # these rows have the stored intervals
+    order = _shared_order(runs) if options["marks"] == "best" and len(runs) > 1 else None
     rows = [
-        _tested_row(tested[name], runs, options, baseline) if name in tested else _own_row(name, runs, options)
+        _tested_row(tested[name], runs, options, baseline) if name in tested else _own_row(name, runs, options, order)
         for name in metrics
     ]
     notes += _percent_notes(rows, options)
@@ -252,7 +261,7 @@ def _tested(
     untested = [name for name in metrics if name not in tested]
     notes = [f"not scored in all runs, and therefore not tested: {', '.join(untested)}"] if untested else []
     notes += [
-        f"{metric.name}: {metric.left_out:,} samples are unscored in at least one run; all values are over the others"
+        f"{metric.name}: {counted(metric.left_out, 'sample')} unscored in a run or more; all values are over the others"
         for metric in numbers
         if metric.left_out
     ]
@@ -267,14 +276,33 @@ def _is_scored(run: Run, name: str) -> bool:
     return figure is not None and figure.value is not None
 
 
-def _own_row(name: str, runs: Sequence[Run], options: OptionValues) -> GridRow:
-    """The values of the runs as they are, without a test."""
+def _shared_order(runs: Sequence[Run]) -> list[Codes] | None:
+    """The rows of each run in the order of the first; None if the runs have different samples."""
+    try:
+        names, order = pair_runs(runs)
+        require_same_data(runs, names, order)
+    except MultimodalEvalError:
+        return None
+    return order
+
+
+def _are_alike(name: str, runs: Sequence[Run], order: Sequence[Codes]) -> bool:
+    """Whether the metric has scored all samples in all runs with the same settings, and composites have all parts."""
+    metric = metric_and_part(name, [entry for run in runs for entry in run.entries])[0]
+    try:
+        require_same_signatures(runs, run_names(runs), metric)
+    except MultimodalEvalError:
+        return False
+    same = same_parts(runs, order) if metric == COMPOSITE else None
+    return (same is None or bool(same.all())) and all(run.entries[metric].is_complete for run in runs)
+
+
+def _own_row(name: str, runs: Sequence[Run], options: OptionValues, order: Sequence[Codes] | None) -> GridRow:
+    """The values of the runs as they are, without a test. The best is bold if the runs have scored the same samples."""
     figures = [_figure(run, name) for run in runs]
     direction = _direction(name, runs)
     best = set()
-    totals = {figure.n_total for figure in figures if figure is not None}
-    are_complete = all(figure.is_complete for figure in figures if figure is not None)
-    if options["marks"] == "best" and len(runs) > 1 and len(totals) == 1 and are_complete:  # else the samples differ
+    if order is not None and None not in figures and _are_alike(name, runs, order):
         best = _best([None if figure is None else figure.value for figure in figures], direction)
     cells = tuple(GridCell(figure, index in best) for index, figure in enumerate(figures))
     return GridRow(name, direction, _factor(name, runs, options), cells)
@@ -393,7 +421,7 @@ def _sentences(grid: ScoreGrid, options: OptionValues, same: str | None) -> Iter
         yield "+: failed answers, which count as the worst value."
     if any(each.figure is not None and each.figure.calibrated is not None for row in grid.rows for each in row.cells):
         yield f"With labels: corrected by human labels; {UNCORRECTED}: without them."
-    yield from (f"{claim[0].upper()}{claim[1:]}." for claim in grid.claims)
+    yield from (f"{claim}." for claim in grid.claims)
     if options["percent"] and any(row.factor != 1 for row in grid.rows):
         scaled = [printed(row.metric) for row in grid.rows if row.factor != 1]
         what = "All scores" if len(scaled) == len(grid.rows) else ", ".join(scaled)

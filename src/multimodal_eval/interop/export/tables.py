@@ -12,6 +12,7 @@ from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import SCHEMA
+from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, published
 
 __all__ = ["OPTIONS", "SampleTables", "metric_table", "metrics_of"]
 
@@ -26,7 +27,7 @@ _COLUMNS = pa.schema(
         *((name, pa.float64()) for name in ("value", "stderr", "low", "high")),
         ("method", pa.string()),
         *((name, pa.int64()) for name in ("scored", "total")),
-        *((name, pa.string()) for name in ("direction", "kind", "signature")),
+        *((name, pa.string()) for name in ("direction", "kind", "signature", "note")),
     ]
 )
 
@@ -42,18 +43,19 @@ def metrics_of(run: Run, chosen: Sequence[str] | None) -> list[str]:
 def metric_table(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> pa.Table:
     """One row per run and metric; parts are `metric.part`.
 
-    `metric.calibrated` is the score that human labels correct; `scored` is then the number of labels.
+    A score that human labels correct is the value; that of the judge is `metric.uncorrected`.
     """
     rows: list[dict[str, object]] = []
     for run, name in zip(runs, run_names(runs), strict=True):
         for metric in metrics_of(run, metrics):
-            entry = run.entries[metric]
-            rows.append({"run": name, "metric": metric, **_figure(entry), **_counts(entry)})
-            rows[-1]["kind"] = run.kind_of(metric)
-            if entry.calibrated is not None:
-                rows.append({"run": name, "metric": f"{metric}.calibrated", **_figure(entry.calibrated)})
-                rows[-1] |= {"scored": entry.calibrated.labels, "total": entry.n_total, "kind": run.kind_of(metric)}
-                rows[-1] |= {"direction": entry.better, "signature": entry.calibrated.signature}
+            entry, raw = published(run.entries[metric])
+            common = {"run": name, "kind": run.kind_of(metric)}
+            labels = run.entries[metric].calibrated
+            corrected = None if raw is None or labels is None else f"{labels.labels} human labels: {labels.signed}"
+            note = corrected or claim_of(run, metric)
+            rows.append({**common, "metric": metric, **_figure(entry), **_counts(entry), "note": note})
+            if raw is not None:
+                rows.append({**common, "metric": f"{metric}.{UNCORRECTED}", **_figure(raw), **_counts(raw)})
             for part, figure in entry.parts.items():
                 full = f"{metric}.{part}"
                 rows.append({"run": name, "metric": full, **_figure(figure), "direction": entry.better})

@@ -19,6 +19,7 @@ from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.interop.export.files import claim_of
 from multimodal_eval.interop.export.tables import SampleTables
 from multimodal_eval.interop.trackers.values import run_values, unknown_metric
 
@@ -135,6 +136,8 @@ def _settings(run: Run, metrics: Sequence[str] | None) -> dict[str, Setting]:
     for name, signature in info.signatures.items():
         if metrics is None or any(metric_and_part(each, run.entries)[0] == name for each in metrics):
             settings[f"signature.{name}"] = signature.text
+            if (claim := claim_of(run, name)) is not None:
+                settings[f"note.{name}"] = claim
     return settings
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError, described
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Bounds, Direction
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run_content import id_range
 from multimodal_eval.display.figure_tables import coverage
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
@@ -207,6 +208,8 @@ def _best(runs: Sequence[ListedRun], metric: str) -> Iterator[tuple[str, int]]:
         if score is None or score.value is None or score.signature is None or run.sample_set is None:
             continue
         if score.unscored:  # its samples are not those of the others
+            continue
+        if metric == COMPOSITE and any(part.unscored for part in run.scores.values()):  # it may lack parts
             continue
         key = score.direction, score.signature, run.sample_set
         comparable.setdefault(key, []).append((score.value, run.name))
