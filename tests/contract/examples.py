@@ -112,7 +112,7 @@ EXAMPLES: dict[str, list[Sample]] = {
     **dict.fromkeys(["bleu", "cider", "cider_d", "cider_r", "meteor", "rouge_l", "spice", "spider"], CAPTIONS),
     **dict.fromkeys(["chrf", "rouge_1", "rouge_2", "rouge_lsum", "sacrebleu", "ter"], CAPTIONS),
     **dict.fromkeys(["bertscore", "hallucination_metric", "semantic_similarity"], CAPTIONS),
-    **dict.fromkeys(["exact_match", "vqa_accuracy"], ANSWERS),
+    **dict.fromkeys(["exact_match", "token_f1", "vqa_accuracy"], ANSWERS),
     **dict.fromkeys(["anls", "anls_star", "contains", "edit_distance", "gqa", "ocrbench"], ANSWERS),
     **dict.fromkeys(["open_answer", "relaxed_accuracy"], ANSWERS),
     **dict.fromkeys(["clip_score", "clipscore", "ref_clipscore"], IMAGES),

@@ -154,6 +154,18 @@ def test_parts_and_details_of_a_run() -> None:
     assert scores[0].parts == {"hits": 0.75, "substitutions": 0.25, "deletions": 0, "insertions": 0}
 
 
+def test_the_information_preserved_is_what_is_not_lost() -> None:
+    # jiwer's WIP: of 5 words of the references and 8 of the transcripts, 5 are hits: 5/5 * 5/8.
+    samples = [
+        Sample(id="1", generated_answer="a b x", references=["a b"]),
+        Sample(id="2", generated_answer="c d e y z", references=["c d e"]),
+    ]
+    entry = evaluate(samples, metrics=["wil"]).entries["wil"]
+    preserved = entry.parts["preserved"]
+    assert (entry.value, preserved.value) == pytest.approx((3 / 8, 5 / 8))
+    assert (preserved.stderr, preserved.low) == pytest.approx((entry.stderr, 1 - entry.high))
+
+
 def test_the_standard_error_is_that_of_a_ratio() -> None:
     # r = 6/12 errors per word. The delta method: psi_i = (e_i - r n_i) / mean(n) = (e_i - n_i / 2) / 4.
     pairs = [("a b c d", "a b c x"), ("a b c d", "a b c d"), ("a b c d", "x x x x x")]

@@ -36,7 +36,7 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "ROUGE-L": {
         "rouge_l": "as coco-caption computes it, for captions",
-        "rouge_lsum": "as rouge-score computes it; the same as its rougeL for texts of one line",
+        "rouge_lsum": "with --option rouge_lsum.lines=false, as rouge-score computes it",
     },
     "ROUGE-1": {"rouge_1": "as rouge-score computes it"},
     "ROUGE-2": {"rouge_2": "as rouge-score computes it"},
@@ -82,7 +82,13 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "EM": {"exact_match": "equality with a reference"},
     "VQA": {"vqa_accuracy": "agreement with ten people, as in VQA v2"},
-    "F1": {"f1_strict": "macro F1 against the gold label", "f1_majority": "against the annotators' vote"},
+    "SQuAD F1": {"token_f1": "F1 of shared words"},
+    "WIP": {"wil": "its part wil.preserved"},
+    "F1": {
+        "token_f1": "of shared words, as in SQuAD",
+        "f1_strict": "macro F1 against the gold label",
+        "f1_majority": "against the annotators' vote",
+    },
     "macro F1": {"f1_strict": "against the gold label", "f1_majority": "against the annotators' vote"},
     "PPL": {"perplexity": "by a language model, or from the data"},
 }

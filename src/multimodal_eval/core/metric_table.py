@@ -27,7 +27,7 @@ _FAMILIES = {
     "cider": ("cider", "cider_d", "cider_r"),
     "clipscore": ("clipscore", "ref_clipscore"),
     "error_rates": ("wer", "cer", "mer", "wil"),
-    "exact_match": ("contains", "exact_match"),
+    "exact_match": ("contains", "exact_match", "token_f1"),
     "label_f1": ("f1_any_match", "f1_majority", "f1_strict"),
     "rouge": ("rouge_1", "rouge_2", "rouge_lsum"),
     "semantic_similarity": ("contextual_relevance", "semantic_similarity"),

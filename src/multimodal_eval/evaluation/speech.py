@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -133,6 +133,8 @@ def score_batch(
     values = rate(counts)
     chosen = _lowest(values, ends)
     scores = Scores.of_values(values[chosen], stats=counts[chosen])
+    if rate is information_lost:
+        scores.parts = {PRESERVED: 1 - values[chosen]}
     if in_detail:
         lengths = _lengths(counts[chosen])
         scores.parts = {part: counts[chosen, number] / lengths for number, part in enumerate(PARTS)}
@@ -244,5 +246,12 @@ def _corpus_part(number: int, rows: Rows) -> Estimate:
     return _estimate(rows, lambda counts: counts[:, number] / _lengths(counts), _rate_gradient(np.eye(4)[number]))
 
 
+def corpus_information_preserved(rows: Rows) -> Estimate:
+    """WIP, which is 1 - WIL, over all rows together."""
+    lost = corpus_information_lost(rows)
+    return replace(lost, value=1 - lost.value, influence=-lost.influence)
+
+
+PRESERVED = "preserved"  # the part of the information lost that is 1 less it
 PART_BOUNDS: dict[str, Bounds] = {part: (0, None if part == "insertions" else 1) for part in PARTS}
 PART_AGGREGATES = {part: partial(_corpus_part, number) for number, part in enumerate(PARTS)}

@@ -91,6 +91,23 @@ def test_the_recorded_values_to_the_last_bit(candidate, references, stemmer, fir
     assert rouge_lsum(candidate, references, stemmer=stemmer) == summary
 
 
+@pytest.mark.parametrize(
+    ("candidate", "reference", "precision", "recall"),
+    [  # rouge-score's rougeL, by hand: the longest common subsequence of whole texts
+        ("w1 w2 w6 w7 w8\nw1 w3 w8 w9 w5", "w1 w2 w3 w4 w5", 4 / 10, 4 / 5),  # w1 w2 w3 w5
+        ("Second sentence.\nFirst Sentence.", "First sentence.\nSecond Sentence.", 2 / 4, 2 / 4),  # first sentence
+        ("a\nb", "b\na", 1 / 2, 1 / 2),
+    ],
+)
+def test_without_lines_it_is_the_rouge_l_of_rouge_score(candidate, reference, precision, recall):
+    fmeasure = 2 * precision * recall / (precision + recall)
+    assert rouge_lsum(candidate, [reference], lines=False) == pytest.approx((precision, recall, fmeasure))
+    run = evaluate([Sample(id="1", generated_answer=candidate, references=[reference])], metrics=["rouge_lsum"],
+                   options={"rouge_lsum": {"lines": False}})  # fmt: skip
+    assert run["rouge_lsum"]["value"] == pytest.approx(fmeasure)
+    assert "lines:False" in run["rouge_lsum"]["signature"]
+
+
 def test_the_best_reference_gives_all_three_values():
     # "text first": with both references one word of two; with rouge_2 neither. The first of equal ones counts.
     assert rouge_1("text first", ["first text", "first something"]).fmeasure == 1

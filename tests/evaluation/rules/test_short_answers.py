@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.evaluation.metrics.anls import anls, compute_anls
-from multimodal_eval.evaluation.metrics.exact_match import contains, exact_match
+from multimodal_eval.evaluation.metrics.exact_match import contains, exact_match, token_f1
 from multimodal_eval.evaluation.metrics.gqa import gqa
 from multimodal_eval.evaluation.metrics.ocrbench import compute_ocrbench, ocrbench
 from multimodal_eval.evaluation.metrics.relaxed_accuracy import relaxed_accuracy
@@ -159,6 +159,23 @@ def test_gqa_and_ocrbench():
 def test_our_rule_takes_the_final_answer(text, answer):
     assert exact_match(text, [answer], rule="mmeval@1") == 1
     assert exact_match(text, ["something else"], rule="mmeval@1") == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "references", "expected"),
+    [  # f1_score of SQuAD's evaluate-v1.1.py: words of the answer and of the gold answer, without articles
+        ("the red dog", ["a dog"], 2 * 1 * (1 / 2) / (1 + 1 / 2)),  # [red dog] and [dog]: P 1/2, R 1
+        ("the red dog", ["a dog", "Red, red dog!"], 2 * 2 / (2 + 3)),  # P 1, R 2/3
+        ("dog dog dog", ["dog dog"], 2 * 2 / (3 + 2)),
+        ("The", ["an"], 0.0),  # no words are left
+        ("cat", ["dog"], 0.0),
+        ("Eiffel tower, Paris", ["paris eiffel tower"], 1.0),
+    ],
+)
+def test_the_f1_of_squad(answer, references, expected):
+    assert token_f1(answer, references) == pytest.approx(expected)
+    sample = Sample(id="1", generated_answer=answer, references=references)
+    assert evaluate([sample], metrics=["token_f1"], skip_lint=True)["token_f1"]["value"] == pytest.approx(expected)
 
 
 def test_squad_rule_and_containment():

@@ -6,7 +6,7 @@ transcript:
     WER = (S + D + I) / N                      word error rate
     CER = the same of characters               character error rate; spaces count
     MER = (S + D + I) / (H + S + D + I)        match error rate: the share of errors in the alignment
-    WIL = 1 - H/N * H/P                        word information lost
+    WIL = 1 - H/N * H/P                        word information lost; its part `preserved` is WIP = 1 - WIL
 
 WER and CER have no upper bound; without any unit in the reference, they are the number of insertions. MER and WIL are
 never above 1; two texts without words have the value 0, and if only one of them has words, WIL is 1. The value of a
@@ -30,10 +30,12 @@ from multimodal_eval.evaluation.speech import (
     DEFAULT_RULE,
     PART_AGGREGATES,
     PART_BOUNDS,
+    PRESERVED,
     Rate,
     Unit,
     corpus_error_rate,
     corpus_information_lost,
+    corpus_information_preserved,
     corpus_match_error_rate,
     error_rate,
     information_lost,
@@ -47,8 +49,11 @@ __all__ = ["cer", "compute_cer", "compute_mer", "compute_wer", "compute_wil", "m
 
 
 def _registered(name: str, rate: Rate, aggregate: Aggregate, summary: str, unit: Unit = "words") -> FunctionMetric:
-    """The metric of a rate. Those without an upper bound have the kinds of errors as parts."""
+    """The metric of a rate. Those without an upper bound have the kinds of errors as parts, WIL has WIP."""
     in_detail = rate is error_rate
+    aggregates, bounds = (PART_AGGREGATES, PART_BOUNDS) if in_detail else (None, None)
+    if rate is information_lost:
+        aggregates, bounds = {PRESERVED: corpus_information_preserved}, {PRESERVED: (0.0, 1.0)}
 
     def compute(samples: Sequence[Sample], *, rule: TranscriptRule = DEFAULT_RULE) -> Scores:
         return score_batch(samples, rate, rule, unit=unit, in_detail=in_detail)
@@ -63,8 +68,8 @@ def _registered(name: str, rate: Rate, aggregate: Aggregate, summary: str, unit:
         direction="lower",
         batch=True,
         aggregate=aggregate,
-        part_aggregates=PART_AGGREGATES if in_detail else None,
-        part_bounds=PART_BOUNDS if in_detail else None,
+        part_aggregates=aggregates,
+        part_bounds=bounds,
     )(compute)
     vars(registered)["takes_blank_references"] = True  # speech that is invented in silence counts
     return registered
@@ -90,7 +95,7 @@ compute_wil = _registered(
     "wil",
     information_lost,
     corpus_information_lost,
-    "One minus the product of the shares of hits in reference and transcript.",
+    "One minus the product of the shares of hits in reference and transcript. Part: word information preserved.",
 )
 
 

@@ -12,11 +12,18 @@ contains: does the answer contain one of the references after normalisation?
     contains = 1 if n(r) is part of n(answer) for any reference r, else 0
 
 with the normalisation n that the rule names. With `whole_words`, the reference must not be part of a longer word.
+
+token_f1: how many words do answer and reference share after normalisation? SQuAD's F1, the best over the references.
+
+    P = shared / words of n(answer)        R = shared / words of n(r)        token_f1 = 2 P R / (P + R)
+
+where each word is shared at most as often as both texts have it.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -28,7 +35,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.rules.answer_text import TextRule
 from multimodal_eval.text.captions import require_references
 
-__all__ = ["compute_contains", "compute_exact_match", "contains", "exact_match"]
+__all__ = ["compute_contains", "compute_exact_match", "compute_token_f1", "contains", "exact_match", "token_f1"]
 
 # The type of an option that names a rule for texts.
 TextRuleName = Annotated[str, "how both texts are normalised before they are compared", RuleFamily("answer_text")]
@@ -86,3 +93,22 @@ def _is_part(text: str, answer: str, whole_words: bool) -> bool:
 def compute_contains(sample: Sample, *, rule: TextRuleName = "lower@1", whole_words: WholeWords = False) -> float:
     """Whether the answer contains one of the references, by default ignoring case and spacing."""
     return contains(sample.generated_answer or "", sample.reference_texts, rule=rule, whole_words=whole_words)
+
+
+def token_f1(candidate: str, references: Sequence[str], *, rule: str = "squad@1.1") -> float:
+    """The F1 of the words that the candidate shares with a reference, the highest of all references."""
+    require_references("token_f1", references)
+    normalised = normaliser("token_f1", rule)
+    answer = normalised(candidate).split()
+    return max(_f1_of_words(answer, normalised(reference).split()) for reference in references)
+
+
+def _f1_of_words(answer: list[str], reference: list[str]) -> float:
+    shared = sum((Counter(answer) & Counter(reference)).values())
+    return 2 * shared / (len(answer) + len(reference)) if shared else 0.0
+
+
+@metric("token_f1", version="1", needs=("generated_answer", "references"), bounds=(0, 1), placement="thread")
+def compute_token_f1(sample: Sample, *, rule: TextRuleName = "squad@1.1") -> float:
+    """F1 of the words that the answer shares with a reference, as the evaluation of SQuAD 1.1 computes it."""
+    return token_f1(sample.generated_answer or "", sample.reference_texts, rule=rule)

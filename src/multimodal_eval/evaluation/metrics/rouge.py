@@ -7,7 +7,7 @@ number of units that are shared, of the answer and of the reference:
 
 ROUGE-Lsum asks which words of the reference are in the same order in the answer. The lines of a text are its sentences.
 For each sentence of the reference, the words that are in a longest common subsequence with any sentence of the answer
-count, each word at most as often as both texts have it.
+count, each word at most as often as both texts have it. With `lines=False`, the text is one sentence: that is rougeL.
 
 With several references, the one with the largest F counts. Words are runs of a-z and 0-9 in lower case.
 
@@ -16,17 +16,18 @@ weights recall by beta = 1.2, and takes the best precision and the best recall o
 
 Reference:
     Lin (2004). ROUGE: A Package for Automatic Evaluation of Summaries. ACL workshop, section 3.2 for ROUGE-Lsum;
-    the implementation is rouge-score 0.1.2, `rouge1`, `rouge2` and `rougeLsum`.
+    the implementation is rouge-score 0.1.2, `rouge1`, `rouge2`, `rougeLsum` and `rougeL`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from multimodal_eval._native import RougeTexts
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.function_metric import FunctionMetric
+from multimodal_eval.core.options import QUIET
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scores import Scores
@@ -53,15 +54,29 @@ class RougeScore(NamedTuple):
     fmeasure: float
 
 
-def _registered(name: str, shared: Literal["words", "pairs", "summary_lcs"], summary: str) -> FunctionMetric:
+Shared = Literal["words", "pairs", "summary_lcs"]
+
+
+def _scores(samples: Sequence[Sample], shared: Shared, stemmer: bool, *, lines: bool = True) -> Scores:
+    """What is shared; the ROUGE metrics of a run share the words of its texts."""
+    batch = Batch.of(samples)
+    texts = batch.shared(("rouge", stemmer, lines), lambda: RougeTexts(*_texts(batch, lines=lines), stemmer))
+    fmeasure, precision, recall = getattr(texts, shared)().T.copy()
+    return Scores.of_values(fmeasure, {"precision": precision, "recall": recall})
+
+
+def _texts(batch: Batch, *, lines: bool) -> tuple[Any, Any]:
+    if lines:
+        return texts_of(batch)
+    answers = [(sample.generated_answer or "").replace("\n", " ") for sample in batch]
+    return answers, [[text.replace("\n", " ") for text in sample.reference_texts] for sample in batch]
+
+
+def _registered(name: str, shared: Shared, summary: str) -> FunctionMetric:
     """The metric of what is shared, by the name of the compiled function."""
 
     def compute(samples: Sequence[Sample], *, stemmer: Stemmer = False) -> Scores:
-        batch = Batch.of(samples)
-        # The ROUGE metrics of a run share the words.
-        texts = batch.shared(("rouge", stemmer), lambda: RougeTexts(*texts_of(batch), stemmer))
-        fmeasure, precision, recall = getattr(texts, shared)().T.copy()
-        return Scores.of_values(fmeasure, {"precision": precision, "recall": recall})
+        return _scores(samples, shared, stemmer)
 
     compute.__name__ = compute.__qualname__ = f"compute_{name}"
     compute.__doc__ = summary
@@ -76,11 +91,13 @@ compute_rouge_2 = _registered(
     "pairs",
     "F-measure of shared pairs of neighbouring words, as rouge-score computes it. Parts: precision and recall.",
 )
-compute_rouge_lsum = _registered(
-    "rouge_lsum",
-    "summary_lcs",
-    "F-measure of longest common subsequences, line by line, as rouge-score computes it. Parts: precision, recall.",
-)
+Lines = Annotated[bool, "whether lines are sentences; false: the text is one, which is rouge-score's rougeL", QUIET]
+
+
+@metric("rouge_lsum", version="1", needs=("generated_answer", "references"), bounds=(0, 1), batch=True)
+def compute_rouge_lsum(samples: Sequence[Sample], *, stemmer: Stemmer = False, lines: Lines = True) -> Scores:
+    """F-measure of longest common subsequences, line by line, as rouge-score computes it. Parts: precision, recall."""
+    return _scores(samples, "summary_lcs", stemmer, lines=lines)
 
 
 def rouge_1(candidate: str, references: Sequence[str], **options: bool) -> RougeScore:
