@@ -31,7 +31,7 @@ def of_comparison(comparison: RunComparison, main: str) -> Iterator[Verdict]:
     else:
         best = leader(comparison, main)
         others = against(metric, best)
-        yield _which_of_many(metric, best, others)
+        yield _which_of_many(metric, best, others, comparison)
         yield from _enough(metric, _closest(metric, best))
         yield from _agreement_of_many(comparison, metric, best)
 
@@ -57,7 +57,7 @@ def _which_of_two(metric: MetricComparison, pair: Pair, comparison: RunCompariso
         answer = f"{second} is {pair.verdict} than {first} by {by} on {name}{_p(pair.p_value)}{people}; {scored}."
         return Verdict(WHICH, answer, "good" if pair.verdict == "better" else "bad")
     if pair.stderr == 0 and pair.difference == 0 and pair.low is None:
-        return Verdict(WHICH, f"{first} and {second} are identical on {counted(metric.samples, 'sample')} by {name}.")
+        return Verdict(WHICH, f"{first} and {second} are identical by {name}; {scored}.")
     difference = signed(pair.difference, pair.low, pair.high)
     return Verdict(
         WHICH,
@@ -98,14 +98,18 @@ MARGINS = {
 def _is_supported(metric: MetricComparison, pair: Pair, comparison: RunComparison) -> bool:
     """Whether a part differs in the same direction, by its own test."""
     gain = -pair.difference if metric.direction == "lower" else pair.difference
-    parts = [each for each in comparison.numbers if each.name in metric.parts and each.pairs]
-    return any(
-        each.pairs[0].p_value is not None and each.pairs[0].p_value < 1 - comparison.level and _gain(each) * gain > 0
-        for each in parts
-    )
+    for part in comparison.numbers:
+        same = [each for each in part.pairs if (each.first, each.second) == (pair.first, pair.second)]
+        if part.name in metric.parts and same and same[0].p_value is not None:
+            shown = -same[0].difference if part.direction == "lower" else same[0].difference
+            if same[0].p_value < 1 - comparison.level and shown * gain > 0:
+                return True
+    return False
 
 
-def _which_of_many(metric: MetricComparison, best: str, others: Sequence[Difference]) -> Verdict:
+def _which_of_many(
+    metric: MetricComparison, best: str, others: Sequence[Difference], comparison: RunComparison
+) -> Verdict:
     system = next(each for each in metric.systems if each.name == best)
     worse = [each for each in others if each.verdict == "worse"]
     tied = [each for each in others if each.verdict != "worse"]
@@ -115,6 +119,11 @@ def _which_of_many(metric: MetricComparison, best: str, others: Sequence[Differe
     if worse:
         largest = p_comparison(max(each.p for each in worse if each.p is not None)).replace("=", "≤")
         answer += f"; it is better than {listed([each.run for each in worse])} ({largest})"
+        pairs = {
+            each.run: pair for each in worse for pair in metric.pairs if {pair.first, pair.second} == {best, each.run}
+        }
+        alone = [run for run, pair in pairs.items() if metric.parts and not _is_supported(metric, pair, comparison)]
+        answer += f"; no part of the composite shows the difference from {listed(alone)}" if alone else ""
     if tied:
         answer += f"; no difference to {listed([each.run for each in tied])} is shown"
     scored = _coverage(metric, "all runs")

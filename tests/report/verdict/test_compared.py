@@ -97,10 +97,21 @@ def test_a_composite_that_no_part_supports_says_so():
     assert sentence not in answers(comparison(composite, *with_bleu), "composite_score")[question].answer
 
 
+def test_of_several_runs_it_names_those_without_support():
+    # C is better than A and B by the composite; bleu shows the difference from A alone.
+    values = {"A": 0.5, "B": 0.6, "C": 0.7}
+    composite = replace(
+        metric("composite_score", all_pairs(values, [{"A", "C"}, {"B", "C"}]), values=values), parts=("bleu",)
+    )
+    bleu = metric("bleu", [replace(each, p_value=0.01 if each.first == "A" else 0.3) for each in composite.pairs])
+    answer = answers(comparison(composite, bleu, runs=values), "composite_score")["Which run is best?"].answer
+    assert "; no part of the composite shows the difference from B;" in answer
+
+
 def test_identical_runs():
     same = pair(0.0, p=1.0, stderr=0.0, detectable=None, needed=None)
     verdicts = answers(comparison(metric("m", [same])), "m")
-    assert verdicts["Which run is better?"].answer == "A and B are identical on 50 samples by m."
+    assert verdicts["Which run is better?"].answer == "A and B are identical by m; 50 of 60 samples are scored in both."
     assert verdicts["Are there enough samples?"].answer.startswith("All paired differences are equal")
 
 
