@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from math import sqrt
 
@@ -11,6 +12,8 @@ from multimodal_eval import generate, suite
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnknownNameError
 from tests.analysis.suites import RIGHT, answers, scored, small_suite
+from tests.cli.command_line import mmeval
+from tests.edited_runs import accept_changes, rewrite_json
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +143,19 @@ def test_other_samples_references_and_signatures_are_not_compared(changed):
     assert table["wren", "count (contains)"].figure.value == 0.5
     assert table.no_average is not None
     assert table.averaged == ()
+
+
+def test_intervals_of_an_older_version_are_not_compared(changed):
+    old = changed / "wren" / "vqa"
+    rewrite_json(old / "run.json", lambda content: content["versions"].pop("statistics"))
+    accept_changes(old)
+    cell = suite(changed)["wren", "vqa"]
+    assert (cell.is_compared, cell.rank) == (False, None)
+    command = cell.remark.partition("Compute them again: ")[2]
+    mmeval(*shlex.split(command)[1:])
+    shutil.rmtree(old)
+    shutil.move(f"{old}-again", old)
+    assert suite(changed)["wren", "vqa"].is_compared
 
 
 def test_an_unfinished_run_is_named(changed):

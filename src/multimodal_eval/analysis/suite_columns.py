@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 import numpy as np
@@ -33,7 +34,7 @@ from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalE
 from multimodal_eval.core.figure import Bounds, Figure
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, RunInfo
+from multimodal_eval.core.records import COMPOSITE, RunInfo, statistics_of
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.suite_folder import FoundRun, FoundSuite
@@ -241,7 +242,19 @@ def _member(entry: Entry, metric: str) -> Member:
 
 def aligned(columns: Sequence[Column], *, allow_partial: bool = False) -> list[Column]:
     """The columns with the scores of the runs that are compared."""
-    return [_aligned(column, allow_partial=allow_partial) for column in columns]
+    runs = [member.entry.run for column in columns for member in column.members.values()]
+    newest = max((int(statistics_of(run.info)) for run in runs if run is not None), default=0)
+    return [_aligned(_with_intervals_of(newest, column), allow_partial=allow_partial) for column in columns]
+
+
+def _with_intervals_of(version: int, column: Column) -> Column:
+    """The column, in which runs with intervals of an older version of the statistics are not compared."""
+    members = dict(column.members)
+    for model, member in members.items():
+        if member.entry.run is not None and int(statistics_of(member.entry.run.info)) < version:
+            again = f"mmeval rescore {quote(member.entry.label)} -o {quote(f'{member.entry.label}-again')}"
+            members[model] = replace(member, remark=f"intervals of an older version. Compute them again: {again}")
+    return replace(column, members=members)
 
 
 def _aligned(column: Column, *, allow_partial: bool) -> Column:
@@ -250,14 +263,17 @@ def _aligned(column: Column, *, allow_partial: bool) -> Column:
     signatures = {
         model: member.entry.run.info.signatures[metric].text
         for model, member in members.items()
-        if member.entry.run is not None and _has_value(member) and metric in member.entry.run.info.signatures
+        if member.entry.run is not None
+        and member.remark is None
+        and _has_value(member)
+        and metric in member.entry.run.info.signatures
     }
     if not signatures:
         return column
     signature = Counter(signatures.values()).most_common(1)[0][0]
     with_it = [model for model, text in signatures.items() if text == signature]
     for model, member in members.items():
-        if _has_value(member) and model not in with_it:
+        if _has_value(member) and member.remark is None and model not in with_it:
             members[model] = replace(member, remark="another signature of the metric")
     if not allow_partial:
         for model in with_it:
