@@ -8,12 +8,13 @@ from math import sqrt
 
 import pytest
 
-from multimodal_eval import generate, suite
+from multimodal_eval import evaluate, generate, load_run, suite
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnknownNameError
 from tests.analysis.suites import RIGHT, answers, scored, small_suite
 from tests.cli.command_line import mmeval
 from tests.edited_runs import accept_changes, rewrite_json
+from tests.run.labelled_samples import judged_samples
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,21 @@ def test_intervals_of_an_older_version_are_not_compared(changed):
     shutil.rmtree(old)
     shutil.move(f"{old}-again", old)
     assert suite(changed)["wren", "vqa"].is_compared
+
+
+def test_scores_that_labels_correct_and_a_limit_are_named(tmp_path):
+    for model in ("one", "other"):
+        evaluate(
+            judged_samples(), metrics=["exact_match"], human={"exact_match": "rating"}, limit=100,
+            output=tmp_path / model / "safety", skip_lint=True,
+        )  # fmt: skip
+    shown = mmeval("table", str(tmp_path)).stdout
+    by_labels = load_run(tmp_path / "one" / "safety").calibrated("exact_match")
+    corrected = f"{by_labels.value:.2f} [{by_labels.low:.2f}, {by_labels.high:.2f}]"
+    assert f"corrected by human labels: one {corrected}, other {corrected}" in " ".join(shown.split())
+    assert "n = 100 (--limit 100)" in shown
+    listed = mmeval("ls", "runs", str(tmp_path / "one")).stdout
+    assert f"by {by_labels.labels} labels {by_labels.value:.4f}" in listed
 
 
 def test_an_unfinished_run_is_named(changed):

@@ -163,6 +163,7 @@ def _described(
     recipes = {task.name: task.recipe for task in record.tasks}
     for column in columns:
         totals = [member.figure.n_total or 0 for member in column.members.values() if member.figure is not None]
+        configs = [member.entry.run.info.config for member in column.members.values() if member.entry.run is not None]
         yield SuiteColumn(
             column.name,
             names.get(column.name, column.name.replace(column.task, labels[column.task], 1)),
@@ -175,6 +176,8 @@ def _described(
             column.samples,
             recipes.get(column.task),
             left_out.get(column.name),
+            ", ".join(dict.fromkeys(config.selection for config in configs if config.selection)),
+            any(column.metric in config.judges for config in configs),
         )
 
 

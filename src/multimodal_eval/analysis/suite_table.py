@@ -35,6 +35,8 @@ class SuiteColumn:
     samples: int  # that all compared models have scored
     recipe: str | None = None
     left_out: str | None = None  # why it is not in the average
+    selection: str = ""  # which samples of their input the runs have, such as ` (--limit 100)`
+    is_judged: bool = False  # the metric is a judge
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,10 @@ def _row(name: str, run: RunFolder) -> Row:
         leading = headline_of(info, results)
         if leading is not None:
             figure = results.entries[leading]
+            corrected = figure.calibrated
             headline = f"{printed(leading)} {number(figure.value)} ({coverage(figure)})"
+            if corrected is not None and corrected.value is not None:
+                headline += f", by {corrected.labels} labels {number(corrected.value)}"
     samples = f"{sum(info.parts):,}" if info.parts else ""
     return Row([name, info.task or "", info.state, samples, headline])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from multimodal_eval.core.display import DASH, p_comparison, p_value
 from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.judge_records import measures_the_judge
 from multimodal_eval.display.blocks import (
     Block,
     FigureRow,
@@ -24,7 +25,7 @@ from multimodal_eval.display.blocks import (
     Verdict,
 )
 from multimodal_eval.display.names import printed
-from multimodal_eval.display.wording import counted, listed, signed
+from multimodal_eval.display.wording import counted, estimate, listed, signed
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.suite_table import SuiteCell, SuiteDifference, SuiteRow, SuiteTable
@@ -88,7 +89,7 @@ def _grid(table: SuiteTable, look: Look) -> Grid:
     scale = 100.0 if look.percent else 1.0
     digits = 1 if look.percent else 3
     heads = [f"{column.label}{' ↓' if column.direction == 'lower' else ''}" for column in table.columns]
-    below = [[printed(column.metric), f"n = {column.total:,}"] for column in table.columns]
+    below = [[printed(column.metric), f"n = {column.total:,}{column.selection}"] for column in table.columns]
     cells = [[_cell(cell, look) for cell in row.cells] for row in table.rows]
     if table.averaged:
         has_difference = table.baseline is not None
@@ -196,12 +197,29 @@ def _remarks(table: SuiteTable) -> Iterator[Finding]:
         shown_value = "not compared" if reason.endswith("unscored") or "other samples" in reason else ""
         more = f" and {len(cells) - _MOST} more" if len(cells) > _MOST else ""
         yield Finding(f"{'; '.join(cells[:_MOST])}{more}: {reason}" + (f" ({shown_value})" if shown_value else ""))
+    yield from _judged(table)
     left_out = [column for column in table.columns if column.left_out is not None]
     if table.no_average is not None and table.rows:
         yield Finding("there is no average: no task is compared for all models on one scale")
     elif left_out:
         what = f"average of {len(table.averaged)} of {counted(len(table.columns), 'task')}; left out:"
         yield Finding(what, level="note", why="\n".join(f"{column.label}: {column.left_out}" for column in left_out))
+
+
+def _judged(table: SuiteTable) -> Iterator[Finding]:
+    """What the scores of judges are, and the values that human labels correct."""
+    for place, column in enumerate(table.columns):
+        figures = {row.label: row.cells[place].figure for row in table.rows}
+        corrected = [
+            f"{model} {estimate(by_labels.value, by_labels.low, by_labels.high)}"
+            for model, figure in figures.items()
+            if figure is not None and (by_labels := figure.calibrated) is not None and by_labels.value is not None
+        ]
+        if corrected:
+            what = f"{column.label}: the cells and tests are of the uncorrected {printed(column.metric)}"
+            yield Finding(f"{what}; corrected by human labels: {', '.join(corrected)}")
+        elif column.is_judged:
+            yield Finding(f"{column.label}: {measures_the_judge([column.metric])}")
 
 
 # What the tasks say together.

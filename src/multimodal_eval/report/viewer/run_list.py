@@ -131,6 +131,9 @@ def _summary(run: ViewedRun) -> ListedRun:
     for name, entry in results.entries.items():
         stored = run.info.signatures.get(name)
         signature = entry.signed if stored is None else stored.text
+        by_labels = entry.calibrated
+        if by_labels is not None and by_labels.value is not None:  # the value is the corrected score, as in exports
+            entry, signature = entry.with_estimate(by_labels), by_labels.signed
         scores[name] = ListedScore(
             entry.value,
             entry.low,
