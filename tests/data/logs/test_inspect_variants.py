@@ -30,6 +30,16 @@ class TestVariants:
         (mean,) = import_log(path, output=tmp_path / "run").means
         assert mean.explanation == "its results have 0.5, which counts 1 sample without a score as 0"
 
+    def test_the_clusters_of_a_standard_error_are_groups(self, tmp_path, form):
+        metrics = {"mean": {"value": 0.5}, "stderr": {"value": 0.2, "params": {"cluster": "exam"}}}
+        results = {"scores": [{"name": "s", "scorer": "s", "metrics": metrics}]}
+        values = [{"scores": {"s": {"value": n % 2}}, "metadata": {"exam": n // 4}} for n in range(12)]
+        path = log(tmp_path, *values, header={**HEADER, "results": results}, form=form)
+        imported = import_log(path, output=tmp_path / "run")
+        # Every exam has the mean of all, 1/2, so that clusters do not differ; independent samples would.
+        assert imported.run.entries["inspect.s"].method.endswith("3 clusters")
+        assert "samples are grouped by exam, as for the standard error of s in the log" in FORMAT.info(path).notes
+
     def test_metadata_may_have_several_types_and_names_of_columns(self, tmp_path, form):
         changes = [{"metadata": {"level": value, "stop_reason": 1}} for value in (1, "two", None, ["four"])]
         rows = samples(log(tmp_path, *changes, form=form))

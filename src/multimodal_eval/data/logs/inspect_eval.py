@@ -56,6 +56,7 @@ _MEMBERS = ("version", "status", "eval", "results", "error")
 
 class _Metric(msgspec.Struct):
     value: Any = None
+    params: Any = None
 
 
 class ScoreResult(msgspec.Struct):
@@ -90,6 +91,16 @@ class Header(msgspec.Struct):
     status: str | None = None
     eval: _Eval = msgspec.field(default_factory=_Eval)
     results: _Results | None = None
+
+    def clusters(self) -> dict[str, str]:
+        """The metadata by which `stderr(cluster=…)` clusters samples, by scorer."""
+        found = {}
+        for score in self.results.scores if self.results is not None else ():
+            for metric in score.metrics.values():
+                cluster = metric.params.get("cluster") if isinstance(metric.params, dict) else None
+                if isinstance(cluster, str):
+                    found[score.scorer or score.name] = cluster
+        return found
 
 
 class InspectFile(Protocol):
@@ -306,11 +317,11 @@ class InspectEval:
     def records(self, path: Path, problems: Problems) -> Iterator[Record]:
         """One record per sample and epoch, by epoch and id."""
         with noting_faults(path, problems), open_log(path) as log:
-            several = log.has_epochs
+            several, cluster = log.has_epochs, next(iter(log.header.clusters().values()), None)
             for number, text in log.texts():
                 sample = decoded(text, log.place(number), number, problems)
                 if sample is not None:
-                    yield number, record_of(sample, text, several=several)
+                    yield number, record_of(sample, text, several=several, cluster=cluster)
 
     def info(self, path: Path) -> LogInfo:
         """What the header says, and the columns of all scores."""
@@ -329,7 +340,7 @@ class InspectEval:
             model=header.eval.model,
             task=header.eval.task,
             scores=tuple(_recorded(column, results.get(name), several) for name, column in scores.items()),
-            notes=(*_status(header), *notes),
+            notes=(*_status(header), *_clusters(header), *notes),
             settings={key: value for key, value in header.eval.model_generate_config.items() if key in _SETTINGS},
         )
 
@@ -397,6 +408,17 @@ def _recorded(column: _Column, results: list[ScoreResult] | None, several: bool)
     low, high = (0.0, 1.0) if column.is_graded else (None, None)
     own_count = None if several else count
     return RecordedScore(column.name, low=low, high=high, own_mean=mean, own_count=own_count, aggregation=aggregation)
+
+
+def _clusters(header: Header) -> Iterator[str]:
+    """What the groups of the samples are, and scorers whose clusters are others."""
+    clusters = header.clusters()
+    used = next(iter(clusters.values()), None)
+    if used is not None:
+        yield f"samples are grouped by {used}, as for the standard error of {next(iter(clusters))} in the log"
+    for scorer, cluster in clusters.items():
+        if cluster != used:
+            yield f"{scorer}: the log clusters its standard error by {cluster}; here by {used}"
 
 
 def _status(header: Header) -> list[str]:

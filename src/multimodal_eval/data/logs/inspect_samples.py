@@ -342,13 +342,18 @@ def all_scores(sample: LoggedSample | _ScoresOnly) -> Mapping[str, LoggedScore]:
     return {} if sample.score is None else {"score": sample.score}
 
 
-def record_of(sample: LoggedSample, text: bytes, *, several: bool) -> Columns:
-    """The record of a sample; `text` has its attachments. `several`: the log has several epochs."""
+def record_of(sample: LoggedSample, text: bytes, *, several: bool, cluster: str | None = None) -> Columns:
+    """The record of a sample; `text` has its attachments. `several`: the log has several epochs.
+
+    `cluster` is the metadata by which the log clusters samples; a sample without it is a cluster.
+    """
     resolve = attachments_of(text)
     output = sample.output
     record: Columns = {"id": f"{sample.id}#{sample.epoch}" if several else str(sample.id)}
     if several:
         record["epoch"], record["group"] = sample.epoch, str(sample.id)
+    if cluster is not None and (sample.metadata or {}).get(cluster) is not None:
+        record["group"] = str((sample.metadata or {})[cluster])
     if isinstance(sample.input, str):
         record["question"] = resolve(sample.input) or None
     else:
