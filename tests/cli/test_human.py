@@ -11,6 +11,7 @@ import pytest
 
 from multimodal_eval import load_run
 from multimodal_eval.core.judge_records import measures_the_judge
+from multimodal_eval.core.score import STATISTICS
 from multimodal_eval.interop.trackers.values import run_values
 from tests.cli.command_line import mmeval
 from tests.run.labelled_samples import judged_samples
@@ -137,9 +138,10 @@ def test_exports_have_the_corrected_score(folder):
     mmeval("export", "run", "--to", "csv", "--set", "rows=metrics", "-o", "scores.csv")
     with Path("scores.csv").open(newline="") as file:
         rows = {row["metric"]: row for row in csv.DictReader(file)}
-    assert float(rows["exact_match.calibrated"]["value"]) == corrected.value
-    assert rows["exact_match.calibrated"]["scored"] == "60"
-    assert rows["exact_match.calibrated"]["signature"] == corrected.signature
+    assert float(rows["exact_match"]["value"]) == corrected.value
+    assert rows["exact_match"]["method"] == f"{corrected.method} (statistics {STATISTICS})"
+    assert rows["exact_match"]["note"] == f"60 human labels: {corrected.signature}"
+    assert float(rows["exact_match.uncorrected"]["value"]) == 0.6
     hub = mmeval("export", "run", "--to", "hf-eval-results", "--set", "dataset=a/b", "--set", "task=t").stdout
     assert f"value: {corrected.value!r}" in hub
     assert "corrected by 60 human labels; without them: 0.6" in " ".join(hub.split())

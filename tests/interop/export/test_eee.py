@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from multimodal_eval import Run, evaluate, import_log, rescore
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.score import STATISTICS
 from multimodal_eval.interop.export.files import portable
 from multimodal_eval.interop.export.registry import export
 from tests.data.logs.fixture_logs import EVALSCOPE, HELM, LM_EVAL, VLMEVALKIT, log_of, pooled_run
@@ -83,7 +84,7 @@ def test_a_result_has_score_error_interval_and_counts(run, records):
         assert (interval["lower"], interval["upper"], interval["method"]) == (
             figure["low"],
             figure["high"],
-            figure["method"],
+            f"{figure['method']} (statistics {STATISTICS})",
         )
         assert interval["confidence_level"] == 0.95
         assert uncertainty["num_samples"] == 6

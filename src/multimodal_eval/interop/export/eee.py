@@ -57,6 +57,7 @@ from multimodal_eval.interop.export.files import (
     Identity,
     claim_of,
     identity_of,
+    method_of,
     portable,
     published,
     tasks_of,
@@ -194,7 +195,9 @@ def _task_result(run: Run, task: str, below: Slice, column: ScoreColumn, options
         source_data=SourceData(dataset_name=task, source_type="other", additional_details={"samples": str(below.n)}),
         metric_config=metric,
         score_details=ScoreDetails(
-            score=figure.value, details=_counts(entry), uncertainty=_with_interval(figure, None, entry.coverage.scored)
+            score=figure.value,
+            details=_counts(entry),
+            uncertainty=_with_interval(run, figure, None, entry.coverage.scored),
         ),
         generation_config=_generation(run.info),
     )
@@ -257,14 +260,15 @@ def _counts(entry: Figure) -> dict[str, str]:
 def _uncertainty(run: Run, column: ScoreColumn, entry: Figure) -> Uncertainty:
     values = _values(run, column.name)
     count = len(values) if column.name != column.metric else entry.coverage.scored
-    return _with_interval(published(column.figure)[0], _deviation(values), count)
+    return _with_interval(run, published(column.figure)[0], _deviation(values), count)
 
 
-def _with_interval(figure: Figure, deviation: float | None, count: int) -> Uncertainty:
+def _with_interval(run: Run, figure: Figure, deviation: float | None, count: int) -> Uncertainty:
     error = None if figure.stderr is None else StandardError(value=figure.stderr, method="analytic")
     interval = None
     if figure.low is not None and figure.high is not None:
-        interval = Interval(lower=figure.low, upper=figure.high, confidence_level=LEVEL, method=figure.method)
+        method = method_of(run, figure)
+        interval = Interval(lower=figure.low, upper=figure.high, confidence_level=LEVEL, method=method)
     return Uncertainty(
         standard_error=error, confidence_interval=interval, standard_deviation=deviation, num_samples=count
     )

@@ -13,7 +13,7 @@ import msgspec
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options, OptionValues
-from multimodal_eval.core.records import LOG, Slice
+from multimodal_eval.core.records import LOG, Slice, statistics_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.run_findings import claims
 
@@ -24,6 +24,7 @@ __all__ = [
     "Identity",
     "claim_of",
     "identity_of",
+    "method_of",
     "published",
     "tasks_of",
     "whole_file",
@@ -80,6 +81,11 @@ def published(figure: Figure) -> tuple[Figure, Figure | None]:
         return figure, None
     value = figure.with_estimate(corrected, labels=corrected.labels, column=corrected.column, calibrated=None)
     return value, msgspec.structs.replace(figure, calibrated=None)
+
+
+def method_of(run: Run, figure: Figure) -> str:
+    """How the interval was computed, with the version of the statistics, which only the run folder has otherwise."""
+    return f"{figure.method} (statistics {statistics_of(run.info)})"
 
 
 def claim_of(run: Run, metric: str) -> str | None:

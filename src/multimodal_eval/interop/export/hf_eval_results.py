@@ -18,7 +18,7 @@ from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.files import claim_of, published, yaml_text
+from multimodal_eval.interop.export.files import claim_of, method_of, published, yaml_text
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.score_grid import not_shares
 
@@ -124,7 +124,7 @@ def _source(options: OptionValues) -> Source | None:
 def _notes(run: Run, name: str, whole: Figure, factor: int) -> list[str]:
     figure, notes = published(whole)[0], [name]
     if figure.low is not None and figure.high is not None:
-        notes.append(f"{figure.method}: {factor * figure.low:.6g} to {factor * figure.high:.6g}")
+        notes.append(f"{method_of(run, figure)}: {factor * figure.low:.6g} to {factor * figure.high:.6g}")
     if figure.n_scored != figure.n_total:
         notes.append(f"{figure.n_scored} of {figure.n_total} samples scored")
     raw = published(whole)[1]

@@ -25,7 +25,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers.arranged_input import epoch_id, sample_id
 from multimodal_eval.data.readers.problems import Columns
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, published, whole_file
+from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, method_of, published, whole_file
 from multimodal_eval.interop.export.registry import Exported
 from multimodal_eval.interop.export.tables import metrics_of
 
@@ -198,7 +198,7 @@ class _Log:
         entry, (figure, raw) = self.run.entries[column.metric], published(column.figure)
         values = {column.kind.replace(" ", "_"): figure.value, "stderr": figure.stderr}
         values |= {} if raw is None else {UNCORRECTED: raw.value, f"{UNCORRECTED}_stderr": raw.stderr}
-        params = {"method": figure.method} if figure.method else {}
+        params = {"method": method_of(self.run, figure)} if figure.method else {}
         claim = claim_of(self.run, column.metric)
         bounds = {"low": figure.low, "high": figure.high}
         metrics = {name: {"name": name, "value": value} for name, value in values.items() if value is not None}

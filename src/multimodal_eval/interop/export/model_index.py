@@ -19,6 +19,7 @@ from multimodal_eval.interop.export.files import (
     UNCORRECTED,
     claim_of,
     identity_of,
+    method_of,
     published,
     tasks_of,
     yaml_text,
@@ -159,18 +160,20 @@ def _values(run: Run, metric: str, entry: Figure | None) -> list[MetricValue]:
     text, claim = None if signature is None else signature.text, claim_of(run, metric)
     by_labels = entry.calibrated.signed if raw is not None and entry.calibrated is not None else None
     return [
-        MetricValue(name, figure.value, name, _args(figure, text, claim, by_labels if name == metric else None))
+        MetricValue(name, figure.value, name, _args(run, figure, text, claim, by_labels if name == metric else None))
         for name, figure in figures.items()
         if figure.value is not None
     ]
 
 
-def _args(figure: Figure, signature: str | None, claim: str | None, by_labels: str | None) -> dict[str, Value]:
+def _args(
+    run: Run, figure: Figure, signature: str | None, claim: str | None, by_labels: str | None
+) -> dict[str, Value]:
     args: dict[str, Value | None] = {
         "stderr": figure.stderr,
         "low": figure.low,
         "high": figure.high,
-        "interval": figure.method,
+        "interval": method_of(run, figure),
         "scored": figure.n_scored,
         "total": figure.n_total,
         "labels": figure.labels,

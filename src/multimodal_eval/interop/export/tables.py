@@ -12,7 +12,7 @@ from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import SCHEMA
-from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, published
+from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, method_of, published
 
 __all__ = ["OPTIONS", "SampleTables", "metric_table", "metrics_of"]
 
@@ -53,18 +53,19 @@ def metric_table(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> p
             labels = run.entries[metric].calibrated
             corrected = None if raw is None or labels is None else f"{labels.labels} human labels: {labels.signed}"
             note = corrected or claim_of(run, metric)
-            rows.append({**common, "metric": metric, **_figure(entry), **_counts(entry), "note": note})
+            rows.append({**common, "metric": metric, **_figure(run, entry), **_counts(entry), "note": note})
             if raw is not None:
-                rows.append({**common, "metric": f"{metric}.{UNCORRECTED}", **_figure(raw), **_counts(raw)})
+                rows.append({**common, "metric": f"{metric}.{UNCORRECTED}", **_figure(run, raw), **_counts(raw)})
             for part, figure in entry.parts.items():
                 full = f"{metric}.{part}"
-                rows.append({"run": name, "metric": full, **_figure(figure), "direction": entry.better})
+                rows.append({"run": name, "metric": full, **_figure(run, figure), "direction": entry.better})
                 rows[-1]["kind"] = run.kind_of(full)
     return pa.Table.from_pylist(rows, schema=_COLUMNS)
 
 
-def _figure(figure: Figure) -> dict[str, object]:
-    return {name: getattr(figure, name) for name in ("value", "stderr", "low", "high", "method")}
+def _figure(run: Run, figure: Figure) -> dict[str, object]:
+    values = {name: getattr(figure, name) for name in ("value", "stderr", "low", "high")}
+    return {**values, "method": method_of(run, figure)}
 
 
 def _counts(entry: Figure) -> dict[str, object]:
