@@ -163,6 +163,7 @@ def test_the_information_preserved_is_what_is_not_lost() -> None:
     entry = evaluate(samples, metrics=["wil"]).entries["wil"]
     preserved = entry.parts["preserved"]
     assert (entry.value, preserved.value) == pytest.approx((3 / 8, 5 / 8))
+    assert entry.high is not None
     assert (preserved.stderr, preserved.low) == pytest.approx((entry.stderr, 1 - entry.high))
 
 

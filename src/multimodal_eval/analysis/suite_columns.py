@@ -422,6 +422,6 @@ def _over(member: Member, scored: NDArray[np.bool_], averaging: Averaging) -> Me
     if np.array_equal(~np.isnan(scores.values), scored):
         return replace(member, estimate=estimate)
     over = scores.figure(estimate, scored, averaging.of(scored).clusters)
-    rest = {"parts": {}, "calibrated": None, "with_failures": None, "lowest": None, "highest": None}
+    rest: dict[str, object] = {"parts": {}, "calibrated": None, "with_failures": None, "lowest": None, "highest": None}
     shared = figure.with_estimate(over, n_scored=int(scored.sum()), **rest)
     return replace(member, estimate=estimate, figure=shared)

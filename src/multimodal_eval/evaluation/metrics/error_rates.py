@@ -51,7 +51,8 @@ __all__ = ["cer", "compute_cer", "compute_mer", "compute_wer", "compute_wil", "m
 def _registered(name: str, rate: Rate, aggregate: Aggregate, summary: str, unit: Unit = "words") -> FunctionMetric:
     """The metric of a rate. Those without an upper bound have the kinds of errors as parts, WIL has WIP."""
     in_detail = rate is error_rate
-    aggregates, bounds = (PART_AGGREGATES, PART_BOUNDS) if in_detail else (None, None)
+    aggregates: dict[str, Aggregate] | None = {**PART_AGGREGATES} if in_detail else None
+    bounds = PART_BOUNDS if in_detail else None
     if rate is information_lost:
         aggregates, bounds = {PRESERVED: corpus_information_preserved}, {PRESERVED: (0.0, 1.0)}
 
