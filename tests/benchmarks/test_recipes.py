@@ -17,6 +17,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.run.goldens import check_recipe, goldens_of
 from multimodal_eval.run.task_files import open_task
 from tests.captured_call import captured_call
+from tests.golden.load import golden
 
 OURS = Path(multimodal_eval.benchmarks.__file__).parent
 
@@ -133,6 +134,30 @@ def test_other_data_are_refused_or_noted(tmp_path):
         open_task("mmmu-val", task_data=tmp_path)
     with pytest.raises(ConfigError, match=r"not on this machine. Fetch them: mmeval fetch blink-val"):
         open_task("blink-val")
+
+
+def test_hallusionbench_has_the_groups_of_its_authors(tmp_path):
+    """With one wrong answer among their 1,129 questions: 455 groups by question, and 346 by figure."""
+    names = ("category", "subcategory", "set_id", "figure_id", "question_id", "gt_answer")
+    rows = [dict(zip(names, cells, strict=True)) for cells in golden("published_answers.json.gz")["hallusionbench"]]
+    for row in rows:
+        has_none = row["category"] == "VS" and row["figure_id"] == "0"  # the 178 questions without a figure
+        row |= {"visual_input": "0" if has_none else "1", "question": "?"}
+    columns = dict.fromkeys(("gt_answer_details", "filename", "sample_note", "image"))
+    (tmp_path / "HallusionBench.json").write_text(json.dumps([columns | row for row in rows]))
+    golds = {"/".join(row[name] for name in names[:5]): row["gt_answer"] for row in rows}
+    wrong = next(name for name in golds if name.startswith("VD/"))
+    answers = {name: "yes" if (gold == "1") != (name == wrong) else "no" for name, gold in golds.items()}
+    (tmp_path / "answers.jsonl").write_text(
+        "".join(json.dumps({"id": name, "generated_answer": said}) + "\n" for name, said in answers.items())
+    )
+    settings = ("--data", str(tmp_path), "--no-report", "-o", str(tmp_path / "run"))
+    call = captured_call("score", "hallusionbench", str(tmp_path / "answers.jsonl"), *settings)
+    assert call.status == 0, call.err.decode()
+    entry = Run(tmp_path / "run")["yes_no"]
+    parts = {part: figure["value"] for part, figure in entry["parts"].items()}
+    assert (parts["aAcc"], parts["fAcc"], parts["qAcc"]) == pytest.approx((1 - 1 / 1129, 1 - 1 / 346, 1 - 1 / 455))
+    assert entry["value"] == pytest.approx(sum(parts[part] for part in ("aAcc", "fAcc", "qAcc")) / 3)
 
 
 def test_from_python(tmp_path):

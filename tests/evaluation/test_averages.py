@@ -157,25 +157,6 @@ def test_megabench_is_a_macro_mean_over_tasks():
         assert result.value == pytest.approx(overall, abs=1e-12)
 
 
-def test_the_groups_of_hallusionbench():
-    """One wrong answer among all questions: the groups are the 455 and 346 that the authors count."""
-    names = ("category", "subcategory", "set_id", "figure_id", "question_id", "gold")
-    samples = []
-    for number, cells in enumerate(golden("published_answers.json.gz")["hallusionbench"]):
-        record = dict(zip(names, cells, strict=True))
-        gold = "yes" if record["gold"] == "1" else "no"
-        record["figure"] = None if record["category"] == "VS" and record["figure_id"] == "0" else record["figure_id"]
-        answer = gold if number != 1128 else {"yes": "no", "no": "yes"}[gold]
-        samples.append(Sample(id=str(number), generated_answer=answer, expected_answer=gold, metadata=record))
-    assert samples[1128].metadata["figure"] is not None
-    groups = "category, subcategory, set_id"
-    average = f"mean(aAcc=micro, fAcc=all-correct({groups}, figure), qAcc=all-correct({groups}, question_id))"
-    entry = evaluate(samples, metrics=["yes_no"], options={"yes_no": {"average": average}})["yes_no"]
-    parts = {part: figure["value"] for part, figure in entry["parts"].items()}
-    assert (parts["aAcc"], parts["fAcc"], parts["qAcc"]) == pytest.approx((1 - 1 / 1129, 1 - 1 / 346, 1 - 1 / 455))
-    assert entry["value"] == pytest.approx(np.mean([parts["aAcc"], parts["fAcc"], parts["qAcc"]]))
-
-
 def test_an_average_of_one_kind_has_its_groupings():
     assert Average("macro", ("a", "b")).groupings == (("a",), ("a", "b"))
     assert average_of("mean(macro(a), all-correct(a))", "m").groupings == (("a",),)

@@ -63,7 +63,7 @@ class TaskData(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     keep: dict[str, list[str]] = {}  # column -> values: other rows are left out; `present` is any value
     lists: list[str] = []  # columns with lists that are written as text
     last: list[str] = []  # columns with lists of which the last element counts
-    values: dict[str, dict[str, str]] = {}  # column -> value -> the value that it means
+    values: dict[str, dict[str, str | None]] = {}  # column -> value -> the value that it means; null is none
 
     @property
     def pattern(self) -> str | None:

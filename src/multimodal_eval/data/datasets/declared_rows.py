@@ -33,7 +33,7 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     add: dict[str, Any] = {}  # columns that are the same in every row
     lists: list[str] = []  # columns with lists that are written as text
     last: list[str] = []  # columns with lists of which the last element counts
-    values: dict[str, dict[str, str]] = {}  # column -> value -> the value that it means
+    values: dict[str, dict[str, str | None]] = {}  # column -> value -> the value that it means; null is none
     keep: dict[str, list[str]] = {}  # column -> values: other rows are left out; `present` is any value
     fields: dict[str, list[str]] = {}  # field -> the columns that it is made of
     texts: list[str] = []  # columns with numbers that are read as texts
