@@ -18,7 +18,7 @@ from multimodal_eval.run.reproduction import Reproduced, reproduce
 
 RECIPE = """
 name: little
-data: questions.jsonl
+data: DATA
 metrics: [multiple_choice]
 rules: {multiple_choice: mmstar@2024}
 options: {multiple_choice: {average: AVERAGE}}
@@ -32,7 +32,7 @@ class World:
     """62 questions in three categories, the answers of two models, and what is published about the first."""
 
     def __init__(self) -> None:
-        self.average = "micro"
+        self.average, self.data = "micro", "questions.jsonl"
         self.questions: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
         for category, size in SIZES.items():
@@ -69,7 +69,7 @@ class World:
 
     def reproduced(self, folder: Path) -> Reproduced:
         folder.mkdir(exist_ok=True)
-        (folder / "little.yaml").write_text(RECIPE.replace("AVERAGE", self.average))
+        (folder / "little.yaml").write_text(RECIPE.replace("AVERAGE", self.average).replace("DATA", self.data))
         (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, self.questions)) + "\n")
         text = "\n".join(map(json.dumps, self.answers)) + "\n"
         (folder / "answers.jsonl.gz").write_bytes(gzip.compress(text.encode()))
@@ -223,6 +223,49 @@ def other_extraction(world: World) -> None:
 
 def other_labels(world: World) -> None:
     world.questions[12]["category"] = "chemistry"
+    # Without the answer at one place, which is wrong, the counts of chemistry are the published ones by chance.
+    for number, question in enumerate(world.questions):
+        question["place"] = "here" if number == 60 else "there"
+
+
+def no_question_is_the_same(world: World) -> None:
+    for row in world.answers:
+        row["id"] = f"test_{row['id']}"
+
+
+def without_questions_of_a_category(world: World) -> None:
+    """As `dropped_category`, but nothing says which questions there are, except the number of rows of the recipe."""
+    del world.entry["questions"]
+    world.data = f"{{source: their files, files: questions.jsonl, rows: {COUNT}}}"
+    given = {question["id"]: question for question in world.questions}
+    world.answers = [{**given[row["id"]], **row} for row in world.answers if given[row["id"]]["category"] != "art"]
+    world.average = "macro(category)"
+    world.published = [{"figure": "overall", "value": 77.22}, {"figure": "category=art", "value": 100.0}]
+
+
+def swapped_categories(world: World) -> None:
+    world.published[1]["figure"], world.published[3]["figure"] = (
+        world.published[3]["figure"],
+        world.published[1]["figure"],
+    )
+
+
+def emptied(world: World) -> None:
+    for row in world.parrot[13:15]:
+        row |= {"response": "", "verdict": False}
+
+
+def rounded_twice_upwards(world: World) -> None:
+    # Of the first 47, 12, 15, … 45 are wrong: 35 of 47 are 74.468, first 74.5 and then 75.
+    world.questions, world.answers = world.questions[:47], world.parrot[:47]
+    world.only_value(75, 0)
+
+
+def of_the_verdicts_only(world: World) -> None:
+    """Another rule gives the published count by chance, against all stored verdicts."""
+    world.parrot[12]["response"] = f"Because of this, the answer is ({world.questions[12]['gold']})."
+    world.published = [{"figure": "overall", "correct": 46, "total": 62}, *world.published[1:3]]
+    world.published[2] = {"figure": "category=biology", "correct": 12, "total": 20}
 
 
 FAULTS: dict[Callable[[World], None], str] = {
@@ -252,6 +295,12 @@ FAULTS: dict[Callable[[World], None], str] = {
     drawn: "draw",
     other_extraction: "extraction",
     other_labels: "labels",
+    no_question_is_the_same: "split",
+    without_questions_of_a_category: "category",
+    swapped_categories: "category",
+    emptied: "cut answers",
+    rounded_twice_upwards: "rounding",
+    of_the_verdicts_only: "stored score",
 }
 
 
@@ -265,6 +314,42 @@ def test_planted_faults_are_named(tmp_path):
         if kind not in outcome[:1]:
             wrong.append(f"{fault.__name__}: {outcome} instead of {kind}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_category_with_other_questions_is_not_explained_by_chance(tmp_path):
+    world = World()
+    other_labels(world)
+    assert set(kinds_of(world.reproduced(tmp_path))) == {"labels"}
+
+
+def test_figures_are_found_however_tables_write_their_names(tmp_path):
+    world = World()
+    for question in world.questions:
+        question["level"] = 1 + list(SIZES).index(question["category"])
+    world.published = [
+        {"figure": "Category=Biology", "correct": 13, "total": 20},
+        {"figure": "level=level3", "correct": 20, "total": 30},
+    ]
+    assert world.reproduced(tmp_path).status == "equal"
+    world.published = [{"figure": "level=4", "correct": 20, "total": 30}]
+    (reason,) = world.reproduced(tmp_path).cells[0].reasons
+    assert reason.sentence == "no answer has level=4. level has 1, 2, 3"
+
+
+@pytest.mark.parametrize(("rule", "correct"), [("mathvista@2023", 1), ("mathvista@2024", 2)])
+def test_a_rule_of_a_benchmark_that_extracts_reads_extractions(tmp_path, rule, correct):
+    """Of 5 and 5.0, the older rule reads only the first as an integer."""
+    rows = [
+        {"id": name, "response": f"It is {said}.", "extraction": said, "gold": "5"}
+        for name, said in (("a", "5"), ("b", "5.0"))
+    ]
+    rows = [row | {"question_type": "free_form", "answer_type": "integer"} for row in rows]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    published = [{"figure": "overall", "correct": correct, "total": 2}]
+    entry = {"recipe": "mathvista-testmini", "answers": "answers.jsonl", "rule": rule, "published": published}
+    (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
+    outcome = reproduce(tmp_path / "ledger.yaml").entries[0]
+    assert (outcome.status, outcome.rule) == ("equal", f"{rule}/extracted")
 
 
 # The file

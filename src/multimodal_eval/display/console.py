@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -105,10 +106,9 @@ def _blocks(out: Console, table: Table) -> Iterator[Table]:
         yield table
         return
     while numbers:
-        count = len(numbers)
-        while count > 1 and _widths(out, _part(table, [*left, *numbers[:count]])).minimum > out.width:
-            count -= 1
-        yield _part(table, [*left, *numbers[:count]])
+        parts = [_part(table, [*left, *numbers[:count]]) for count in range(1, len(numbers) + 1)]
+        count = max(1, bisect_right(parts, out.width, key=lambda part: _widths(out, part).minimum))
+        yield parts[count - 1]
         numbers, table.title = numbers[count:], None
 
 

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.core.errors import MultimodalEvalError
+from multimodal_eval.evaluation.choices import SEEDS
 from multimodal_eval.run.reproduction.answers import FIELDS, Answers, Row, Source, answers_of, row_of, values_of
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry
 from multimodal_eval.run.reproduction.records import Cell, Counts, Kind, Reason, Verdict
@@ -102,9 +103,27 @@ class Reasons:
                 yield _named("category", f"questions have no answer: all of {common}", answers.missing)
             else:
                 yield _named("missing ids", "questions have no answer", answers.missing)
+        elif not answers.unknown:
+            yield from self._fewer_than_all()
         if answers.doubled:
             text = "answers are to a question that has one already; the first answer counts"
             yield _named("doubled ids", text, _ids(answers.doubled))
+
+    def _fewer_than_all(self) -> Iterator[Reason]:
+        """Questions of the benchmark that are in no file: whole categories, if figures are about them."""
+        data, answered = self.scorer.recipe.task.data, len(self.scored.rows)
+        rows = None if isinstance(data, str) or data.keep else data.rows
+        if not isinstance(rows, int) or answered >= rows:
+            return
+        lacking = [each.published.figure for each in self.cells if not self.scored.of(self._figure(each))]
+        text = f"{answered:,} of the benchmark's {rows:,} questions have an answer"
+        if lacking:
+            yield Reason("category", f"{text}, none of {', '.join(lacking)}")
+        else:
+            yield Reason("missing ids", text)
+
+    def _figure(self, cell: Cell) -> str:
+        return self.figures[cell.published.figure]
 
     def _common_value(self, missing: Sequence[str]) -> str:
         """The category that lacks altogether, if that is what lacks."""
@@ -191,7 +210,12 @@ class Reasons:
         ]
         if self.stored is not None:
             made.append(Variant("verdicts", "the verdicts that the authors stored give it", self.stored))
-        gains = [sum(self._gives(variant, cell) for cell in self.cells if cell.status != "equal") for variant in made]
+        wrong = [cell for cell in self.cells if cell.status != "equal"]
+        gains = [sum(self._gives(variant, cell) for cell in wrong) for variant in made]
+        for place, variant in enumerate(made):
+            # A rule that contradicts the stored verdicts gives some figure by chance, but not all.
+            if variant.kind == "rule" and gains[place] < len(wrong) and not self._is_better(variant.scored):
+                gains[place] = 0
         order = sorted(range(len(made)), key=lambda place: -gains[place])
         return [made[place] for place in order if gains[place] or self._is_certain(made[place])]
 
@@ -256,7 +280,7 @@ class Reasons:
 
     def _rules(self) -> Iterator[Variant]:
         for rule in self.scorer.rules:
-            if rule == self.scorer.rule:
+            if rule == self.scorer.rule or rule in SEEDS:  # letters drawn in another order are nobody's
                 continue
             try:
                 yield Variant("rule", f"the rule {rule} gives it", self.scorer.scored(self.scored.rows, rule))
@@ -336,10 +360,16 @@ class Reasons:
 
     def _main(self, cell: Cell) -> Iterator[Reason]:
         published, ours = cell.published, cell.ours
-        figure = self.figures[published.figure]
+        figure = self._figure(cell)
         places = self.scored.of(figure)
         if not places:
-            yield Reason("category", f"no answer has {published.figure}")
+            yield from self._ids()
+            if figure == OVERALL or not self.scored.rows:
+                return
+            column = figure.partition("=")[0]
+            known = sorted({value for row in self.scored.rows for value in values_of(row, column)})
+            text = f"no answer has {published.figure}. {column} has {', '.join(known[:SHOWN])}"
+            yield Reason("category", text + (" …" if len(known) > SHOWN else ""))
             return
         differing = [place for place in places if place in set(self.differing)]
         is_equal = ours is not None and has_counts(published, ours)
@@ -348,6 +378,9 @@ class Reasons:
             yield Reason(variant.kind, variant.sentence)
         ids = list(self._ids())
         yield from ids
+        if (other := self._other_category(cell)) is not None:
+            yield Reason("category", f"it is the figure of {other}")
+            return
         if not is_equal:
             if not certain:
                 yield from self._readings(cell, differing, _OF_IDS if ids else ())
@@ -360,11 +393,26 @@ class Reasons:
         if ours is not None and published.total is not None and published.total != ours.total:
             yield from self._totals(cell, ours)
         unscored = [self.scored.rows[place] for place in places if self.scored.scores[place].value is None]
+        empty = [row for place in places if not ((row := self.scored.rows[place]).response or "").strip()]
+        if empty and ours is not None and not is_equal and self.scorer.extraction != "always" and not ids:
+            more = None if published.correct is None or ours.correct is None else published.correct - ours.correct
+            if published.total in (None, ours.total) and (more is None or 0 < more <= len(empty)):
+                yield _named("cut answers", "answers are empty", _ids(empty))
         if unscored:
             why = Counter(self.scored.scores[place].reason or "" for place in places).most_common(2)
             text = next((reason for reason, _ in why if reason), "")
             is_drawn = "random" in text or "draw" in text
             yield _named("draw" if is_drawn else "unscored", f"answers are unscored: {text}", _ids(unscored))
+
+    def _other_category(self, cell: Cell) -> str | None:
+        """The figure of the same column that has the published counts or value."""
+        column, published = self._figure(cell).partition("=")[0], cell.published
+        same = [each for each in self.cells if each is not cell and self._figure(each).startswith(f"{column}=")]
+        for each in same:
+            is_same = each.ours is not None and status_of(published, each.ours) == "equal"
+            if is_same and each.status != "equal" and each.unit == cell.unit:
+                return each.published.figure
+        return None
 
     def _readings(self, cell: Cell, differing: Sequence[int], kinds: Sequence[str]) -> Iterator[Reason]:
         """The other reading of the answers that gives the figure; of these kinds, if some are named."""
@@ -373,7 +421,7 @@ class Reasons:
             giving = [each for each in giving if each.kind in _READINGS and self._is_better(each.scored)]
         for variant in [each for each in giving if each.kind != "verdicts"][:1]:
             yield Reason(variant.kind, variant.sentence)
-        for name in list(self._without_category(cell))[:1]:
+        for name in [] if self._has_other_labels(cell) else list(self._without_category(cell))[:1]:
             yield Reason("category", f"it is the score without the answers with {name}")
 
     def _without_category(self, cell: Cell) -> Iterator[str]:
@@ -399,13 +447,7 @@ class Reasons:
                     and getattr(recipe(other).task.data, "rows", 0) == published.total
                 ):
                     yield Reason("split", f"{published.total:,} is the number of questions of {other}")
-            rows, answered = getattr(self.scorer.recipe.task.data, "rows", 0), len(self.scored.rows)
-            if rows == published.total and rows > answered and not self.answers.missing:
-                text = f"{answered:,} of the benchmark's {rows:,} questions have an answer; the published score has all"
-                yield Reason("missing ids", text)
-        answers = self.answers
-        is_whole = not (answers.missing or answers.unknown or answers.doubled)
-        if published.figure != OVERALL and is_whole and self._verdicts_hold():
+        if self._has_other_labels(cell):
             text = f"{published.total:,} questions had this label, and {ours.total:,} have it in these files"
             yield Reason("labels", f"the authors' questions had other labels: {text}. The verdicts are equal")
             return
@@ -413,11 +455,16 @@ class Reasons:
             "denominator", f"the published score is over {published.total:,} answers, ours over {ours.total:,}"
         )
 
-    def _verdicts_hold(self) -> bool:
-        """Whether all verdicts are those of the authors, or at least the score of all answers."""
+    def _has_other_labels(self, cell: Cell) -> bool:
+        """Whether other questions were in a category: only its total differs, not a verdict or the score of all."""
+        answers, published, ours = self.answers, cell.published, cell.ours
+        if published.figure == OVERALL or ours is None or published.total in (None, ours.total):
+            return False
+        if answers.missing or answers.unknown or answers.doubled:
+            return False
         if self.stored is not None and not self.differing:
             return True
-        return any(cell.published.figure == OVERALL and cell.status == "equal" for cell in self.cells)
+        return any(each.published.figure == OVERALL and each.status == "equal" for each in self.cells)
 
     def _numeric(self, cell: Cell, places: Sequence[int]) -> Iterator[Reason]:
         """What was done to the right verdicts."""
@@ -431,19 +478,24 @@ class Reasons:
             if other != scale and fraction and abs(published.value / (other * fraction) - 1) < _NEAR:
                 yield Reason("unit", f"the value is in another unit: {unit} instead of {cell.unit}")
                 return
-        for name, value in self._averages(cell, places):
-            if has_value(published, value) and abs(value - ours.value) > _SAME:
-                yield Reason("average", f"{name} is {value:.{published.printed_digits + 2}f}, as published")
-                return
-        for text, value in self._rounded(cell, places):
-            if abs(value - published.value) < _SAME and not has_value(published, ours.value):
-                yield Reason("rounding", text)
-                return
+        averages = (
+            Reason("average", f"{name} is {value:.{published.printed_digits + 2}f}, as published")
+            for name, value in self._averages(cell, places)
+            if has_value(published, value) and abs(value - ours.value) > _SAME
+        )
+        roundings = (
+            Reason("rounding", text)
+            for text, value in self._rounded(cell, places)
+            if abs(value - published.value) < _SAME and not has_value(published, ours.value)
+        )
+        # Near a value, another average may have it by chance.
+        likely = (roundings, averages) if cell.status == "within rounding" else (averages, roundings)
+        if (reason := next(chain(*likely), None)) is not None:
+            yield reason
+            return
         step = 10.0**-published.printed_digits
         if abs(ours.value - published.value) < step and published.correct is None:
-            yield Reason(
-                "rounding", "the value is cut off, or rounded twice: it is less than one unit of its last digit away"
-            )
+            yield Reason("rounding", "it is less than one unit of its last digit away, but not the rounded score")
         elif published.correct is not None and published.total is not None and has_counts(published, ours):
             text = f"{published.correct:,g} of {published.total:,} is {ours.value:.{published.printed_digits + 2}f}"
             yield Reason("printed value", f"{text}, but {published.value:.{published.printed_digits}f} is printed")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from multimodal_eval.benchmarks.recipes import Recipe, recipe
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError, did_you_mean
-from multimodal_eval.run.reproduction.answers import Answers, Source, answers_of
+from multimodal_eval.run.reproduction.answers import Answers, Source, answers_of, values_of
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry, Ledger, Published, read_ledger
 from multimodal_eval.run.reproduction.reasons import Reasons
 from multimodal_eval.run.reproduction.records import Cell, Reproduced, Reproduction
@@ -69,8 +69,9 @@ def _reproduced(entry: Entry, chosen: Recipe, source: Source, where: str) -> Rep
 
 def _figures(entry: Entry, answers: Answers, chosen: Recipe, where: str) -> Mapping[str, str]:
     """Figure -> the same with the name of the column as the files write it."""
-    present = dict.fromkeys(name for row in answers.rows for name in row.columns) if answers.rows else {}
-    figures = {OVERALL: OVERALL}
+    known = [row.columns for row in (*answers.rows, *answers.unknown)] + list(answers.questions.values())
+    present = dict.fromkeys(name for columns in known for name in columns)
+    figures, values = {OVERALL: OVERALL}, dict[str, dict[str, None]]()
     for published in entry.published:
         column, is_category, value = published.figure.partition("=")
         if not is_category:
@@ -81,13 +82,24 @@ def _figures(entry: Entry, answers: Answers, chosen: Recipe, where: str) -> Mapp
             near = did_you_mean(column, list(present))
             raise ConfigError(f"{where}: `published`, {published.figure}: the files have no column {column!r}.{near}")
         meant = chosen.task.reproduction.names.get(name, {}).get(value.strip(), value)
-        figures[published.figure] = f"{name}={meant}"
+        if name not in values:
+            values[name] = dict.fromkeys(each for row in answers.rows for each in values_of(row, name))
+        figures[published.figure] = f"{name}={_written(meant.strip(), name, values[name])}"
     return figures
 
 
 def _plain(name: str) -> str:
     """A column regardless of capitals, separators and the plural."""
     return "".join(filter(str.isalnum, name.lower())).removesuffix("s")
+
+
+def _written(value: str, column: str, values: Mapping[str, None]) -> str:
+    """A value as the files write it: `level 1` and `Level1` may be the 1 of `level`."""
+    if value in values:
+        return value
+    plain = _plain(value)
+    same = [each for each in values if plain in (_plain(each), _plain(column) + _plain(each))]
+    return same[0] if len(same) == 1 and plain else value
 
 
 def _cell(

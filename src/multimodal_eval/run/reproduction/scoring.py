@@ -99,15 +99,18 @@ class Scorer:
         self.rule = entry.rule or task.reproduction.rule or task.rules.get(leading) or ""
         if self.rule and self.axis is None:
             raise ConfigError(f"{where}: `rule`: {self.name} has no rules. Leave the key out")
-        if entry.rule and entry.rule not in self.rules:
+        if self.extraction == "always" and f"{self.rule}{EXTRACTED}" in self.rules:
+            self.rule += EXTRACTED
+        if entry.rule and self.rule not in self.rules:
             raise ConfigError(
                 f"{where}: `rule`: {self.name} has no rule {entry.rule!r}.{did_you_mean(entry.rule, self.rules)}"
             )
 
     @property
     def rules(self) -> list[str]:
-        """All rules of the metric."""
-        return rules_of_metric(self.name) if self.axis is not None else []
+        """All rules of the metric; those of extractions instead of the same for answers, if these are not read."""
+        rules = rules_of_metric(self.name) if self.axis is not None else []
+        return [rule for rule in rules if self.extraction != "always" or f"{rule}{EXTRACTED}" not in rules]
 
     def metric(self, rule: str, options: Mapping[str, Any] | None = None) -> Metric:
         """The metric with a rule, and with further options."""
@@ -124,7 +127,7 @@ class Scorer:
         """The scores of rows, by default under the rule of the published figures."""
         rule = self.rule if rule is None else rule
         metric = self.metric(rule, options)
-        reads_extractions = self.extraction == "always" and (rule.endswith(EXTRACTED) or not self._has_extracted(rule))
+        reads_extractions = self.extraction == "always"
         answers = [row.extraction if reads_extractions else row.response for row in rows]
         chosen: Sequence[str | None] = golds if golds is not None else [None] * len(rows)
         samples = [row.sample(text, gold) for row, text, gold in zip(rows, answers, chosen, strict=True)]
@@ -139,9 +142,6 @@ class Scorer:
         if self.extraction == "unread":
             self._read_extractions(metric, rows, samples, scores, golds or [row.gold for row in rows])
         return Scored(metric, rows, scores)
-
-    def _has_extracted(self, rule: str) -> bool:
-        return f"{rule}{EXTRACTED}" in self.rules
 
     def _read_extractions(
         self, metric: Metric, rows: Sequence[Row], samples: list[Any], scores: list[Score], golds: Sequence[object]
