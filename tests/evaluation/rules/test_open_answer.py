@@ -165,6 +165,26 @@ def test_mathvista_does_not_read_what_needs_a_model():
 
 
 @pytest.mark.parametrize(
+    ("answer", "gold", "verdict", "extracted"),
+    [
+        ("The answer is (B).", "B", (1.0, "b"), 1.0),
+        ("A", "B", (0.0, "a"), 0.0),  # another letter, which no judge would call right
+        ("A: 30 degrees", "B", (0.0, None), 0.0),
+        ("1,200", "1200", (1.0, "1,200"), 1.0),
+        ("Answer: 5", "4", (0.0, "5"), 0.0),
+        ("four", "4", (0.0, None), 0.0),
+        ("The upper line is blue.", "blue", (0.0, None), 0.0),
+        ("Blue", "blue", (1.0, "blue"), 1.0),
+        ("", "blue", (0.0, None), 0.0),
+    ],
+)
+def test_mathverse_and_charxiv_leave_to_their_models_what_only_they_can_judge(answer, gold, verdict, extracted):
+    for origin in ("mathverse@2024", "charxiv@2024"):
+        assert find_rule("open_answer", origin).function(answer, Question([gold], {}, {})) == verdict
+        assert value(f"{origin}/extracted", answer, gold) == extracted
+
+
+@pytest.mark.parametrize(
     ("answer", "extraction"),
     [
         ("I think it is\nso the answer is C.", "c"),

@@ -23,14 +23,19 @@ from multimodal_eval._native import edit_distance
 from multimodal_eval.core.rules import rule
 from multimodal_eval.evaluation.rules._readings import letters_of
 from multimodal_eval.evaluation.rules.anls import SIMILARITIES
+from multimodal_eval.evaluation.rules.answer_text import final_answer
 from multimodal_eval.evaluation.rules.open_answer import NOTHING, Question, Verdict
-from multimodal_eval.evaluation.rules.relaxed import TOLERANCE
+from multimodal_eval.evaluation.rules.relaxed import TOLERANCE, plain_number
 from multimodal_eval.text.latex_numbers import latex_number
 
 __all__ = [
     "chartqapro",
     "chartqapro_lmms_eval",
+    "charxiv",
+    "charxiv_extracted",
     "math_vision",
+    "mathverse",
+    "mathverse_extracted",
     "mathvista",
     "mathvista_2023",
     "mathvista_2023_extracted",
@@ -362,3 +367,54 @@ def mathvista_2023(answer: str, question: Question) -> Verdict:
 def mathvista_2023_extracted(answer: str, question: Question) -> Verdict:
     """As `mathvista@2024/extracted`, but an integer must be written as one: "5.0" is wrong."""
     return _verdict(answer, question, int)
+
+
+# MathVerse and CharXiv, whose models extract and judge
+
+_LETTERS = frozenset("abcdefgh")
+
+
+def _without_judge(answer: str, question: Question, *, is_extracted: bool) -> Verdict:
+    """What needs no judge: an answer that states the gold answer, and another letter or number than the gold one."""
+    said = (final_answer(answer) or "").strip(" ().:")
+    if not said:
+        return NOTHING
+    golds = [(final_answer(gold) or "").strip(" ().:") for gold in question.golds]
+    numbers = [plain_number(gold) for gold in golds]
+    number = plain_number(said)
+    if said in golds or (number is not None and number in numbers):
+        return Verdict(1.0, said)
+    is_other = (number is not None and None not in numbers) or (said in _LETTERS and _LETTERS.issuperset(golds))
+    return Verdict(0.0, said) if is_other or is_extracted else NOTHING
+
+
+@rule("open_answer", "mathverse@2024", origin="MathVerse (937b090), without its models")
+def mathverse(answer: str, question: Question) -> Verdict:
+    """MathVerse's rule as far as it needs no model: the answer states the gold answer, or another letter or number.
+
+    MathVerse asks a model to extract all answers, and then to judge them. Other answers are unread here.
+    """
+    return _without_judge(answer, question, is_extracted=False)
+
+
+@rule(
+    "open_answer", "mathverse@2024/extracted", origin="MathVerse (937b090), with equality instead of its second model"
+)
+def mathverse_extracted(answer: str, question: Question) -> Verdict:
+    """The value that a model has extracted equals the gold answer: as a number, or in lower case."""
+    return _without_judge(answer, question, is_extracted=True)
+
+
+@rule("open_answer", "charxiv@2024", origin="CharXiv (7ebe88f), without its model")
+def charxiv(answer: str, question: Question) -> Verdict:
+    """CharXiv's rule as far as it needs no model: the answer states the gold answer, or another number.
+
+    CharXiv asks a model to extract and to judge all answers. Other answers are unread here.
+    """
+    return _without_judge(answer, question, is_extracted=False)
+
+
+@rule("open_answer", "charxiv@2024/extracted", origin="CharXiv (7ebe88f), with equality instead of its model's verdict")
+def charxiv_extracted(answer: str, question: Question) -> Verdict:
+    """The value that a model has extracted equals the gold answer: as a number, or in lower case."""
+    return _without_judge(answer, question, is_extracted=True)
