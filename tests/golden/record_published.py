@@ -1,6 +1,7 @@
 """Take a small part of published answers with the authors' verdicts over: published_answers.json.gz.
 
     python tests/golden/record_published.py DIR
+    python tests/golden/record_published.py        only the answers of our own that the ledger of the package names
 
 DIR is the folder that `mmeval reproduce --data DIR` reads. Only sets whose licence permits it are taken over: MATH-V
 (MIT), BLINK, MMMU and MEGA-Bench (Apache-2.0), HallusionBench (BSD-3-Clause). NOTICE names them.
@@ -14,6 +15,9 @@ import random
 import sys
 from pathlib import Path
 from typing import Any
+
+import multimodal_eval.benchmarks
+from tests.golden.load import golden
 
 SEED, ROWS, LONGEST = 20261118, 60, 300
 
@@ -62,5 +66,40 @@ def main(folder: Path) -> None:
     (Path(__file__).parent / "published_answers.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
+# Answers of our own, with what reference programs give them: src/multimodal_eval/benchmarks/answers
+
+ANSWERS = Path(multimodal_eval.benchmarks.__file__).parent / "answers"
+
+
+def own_answers() -> dict[str, list[dict[str, Any]]]:
+    """Captions of our own with the values of pycocoevalcap, and generated short answers with those of harnesses."""
+    captions, short = golden("captions.json.gz"), golden("short_answers.json.gz")["cases"]
+    columns = [captions[name] for name in ("candidates", "references", "rouge_l", "cider_d")]
+    made = {
+        "captions": [
+            {"response": said, "gold": gold, "bleu_4": bleu, "rouge_l": rouge_l, "cider_d": cider_d}
+            for (said, gold, rouge_l, cider_d), bleu in zip(
+                zip(*columns, strict=True), captions["bleu"][3], strict=True
+            )
+        ]
+    }
+    for kind in ("anls", "relaxed", "vqa"):
+        cases = [case for case in short if case["kind"] == kind]
+        verdicts = [name for name in cases[0] if name not in ("kind", "gold", "answer")]
+        made[kind] = [
+            {"response": case["answer"], "gold": case["gold"], **{name: case[name] for name in verdicts}}
+            for case in cases
+        ]
+    return made
+
+
+def write_own_answers() -> None:
+    for name, listed in own_answers().items():
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in listed)
+        (ANSWERS / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1:]:
+        main(Path(sys.argv[1]))
+    write_own_answers()

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError, ThresholdError
 from multimodal_eval.run.reproduction import Reproduced, reproduce
+from multimodal_eval.run.reproduction.ledger import OUR_LEDGER, Ledger, read_ledger
 
 RECIPE = """
 name: little
@@ -350,6 +351,20 @@ def test_a_rule_of_a_benchmark_that_extracts_reads_extractions(tmp_path, rule, c
     (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
     outcome = reproduce(tmp_path / "ledger.yaml").entries[0]
     assert (outcome.status, outcome.rule) == ("equal", f"{rule}/extracted")
+
+
+@pytest.mark.slow
+def test_the_answers_that_come_with_the_package_give_the_figures_of_reference_programs():
+    """pycocoevalcap, pix2struct, lmms-eval and VLMEvalKit: every value of every answer, and the figures."""
+    ledger = read_ledger(OUR_LEDGER)
+    entries = [entry for entry in ledger.entries if entry.answers.startswith("answers/")]
+    outcome = reproduce(Ledger(OUR_LEDGER, entries))
+    assert sum(entry.compared for entry in outcome.entries) == 3 * 400 + 2 * 583 + 584 + 3 * 591
+    assert not [
+        entry.entry.source
+        for entry in outcome.entries
+        if entry.status != "equal" or entry.equal_verdicts != entry.compared or entry.notes
+    ]
 
 
 # The file

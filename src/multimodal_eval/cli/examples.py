@@ -56,7 +56,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reproduce": (
         "mmeval reproduce --data published",
         "mmeval reproduce paper.yaml",
-        "mmeval reproduce --data published --only blink-val --format json",
+        "mmeval reproduce --only chartqa --format json",
     ),
     "report": ("mmeval report runs/first", "mmeval report runs/first runs/second -o both.html"),
     "export": (

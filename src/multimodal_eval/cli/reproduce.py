@@ -16,7 +16,7 @@ from multimodal_eval.cli.options import plugin_option, register_plugins, result_
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Read the answers from this folder. The default is that of the ledger.",
+    help="Read the answers from this folder, and what is not there from that of the ledger.",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Only this recipe or model; a pattern may have * and ?.")
 @result_format_option
@@ -33,8 +33,10 @@ def reproduce(
     from multimodal_eval.run.reproduction import reproduce as reproduced
     from multimodal_eval.run.reproduction.ledger import OUR_LEDGER
 
-    if ledger is None and data is None:
-        raise click.UsageError("the answers are not part of the package: name the folder that has them with --data DIR")
+    if ledger is None and data is None and not only:
+        raise click.UsageError(
+            "most answers are not part of the package: name the folder that has them with --data DIR"
+        )
     register_plugins(plugins)
     outcome = reproduced(ledger or OUR_LEDGER, data, only=only)
     print_result(outcome, format_, outcome.to_dict)

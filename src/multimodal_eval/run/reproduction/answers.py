@@ -77,17 +77,18 @@ class Answers:
 
 
 class Source:
-    """The files of a folder. Only the latest ones are kept in memory."""
+    """The files of a folder, or else of that of the ledger. Only the latest ones are kept in memory."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, beside: Path) -> None:
+        self.folder, self.beside = folder, beside
         self._rows: dict[str, list[Columns]] = {}
 
     def rows(self, name: str, key: str, keep: Iterable[str] = ()) -> list[Columns]:
         """The rows of a file; `key` is that of the ledger."""
         if name not in self._rows:
             self._rows = {known: rows for known, rows in self._rows.items() if known in keep}
-            path = self.folder / name
+            paths = [self.folder / name, self.beside / name]
+            path = next((each for each in paths if each.is_file()), paths[0])
             if not path.is_file():
                 near = did_you_mean(path.name, [file.name for file in path.parent.glob("*")])
                 raise ConfigError(f"`{key}`: there is no file {path}.{near} Name the folder with --data DIR")

@@ -113,7 +113,7 @@ class Reasons:
         """Questions of the benchmark that are in no file: whole categories, if figures are about them."""
         data, answered = self.scorer.recipe.task.data, len(self.scored.rows)
         rows = None if isinstance(data, str) or data.keep else data.rows
-        if not isinstance(rows, int) or answered >= rows:
+        if not isinstance(rows, int) or answered >= rows or all(cell.status == "equal" for cell in self.cells):
             return
         lacking = [each.published.figure for each in self.cells if not self.scored.of(self._figure(each))]
         text = f"{answered:,} of the benchmark's {rows:,} questions have an answer"

@@ -22,12 +22,12 @@ def reproduce(
     *,
     only: Sequence[str] = (),
 ) -> Reproduction:
-    """Compute every figure of a ledger from the answers in the folder `data`, by default that of the ledger.
+    """Compute every figure of a ledger from the answers in the folder `data`, or beside the ledger.
 
     `only` chooses entries by recipe or model.
     """
     read = (ledger if isinstance(ledger, Ledger) else read_ledger(Path(ledger))).only(only)
-    source, recipes, entries = Source(data or read.file.parent), dict[str, Recipe](), []
+    source, recipes, entries = Source(data or read.file.parent, read.file.parent), dict[str, Recipe](), []
     for number, entry in enumerate(read.entries, 1):
         where = f"{read.file}: entry {number} ({entry.title})"
         if entry.recipe not in recipes:
