@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from math import inf, isfinite
@@ -38,7 +38,17 @@ class RefusedError(Exception):
 
 def checked_text(field: str, value: Any) -> str:
     """Text in NFC; NUL characters, lone surrogates and text that is too long are refused."""
+    if type(value) is str and value.isascii() and "\0" not in value and len(value) <= LONGEST_TEXT:
+        return value  # the usual case, without a further call
     return value if _is_ascii(field, value, LONGEST_TEXT) else unicodedata.normalize("NFC", value)
+
+
+def _are_plain(values: Collection[Any]) -> bool:
+    """Whether all are valid ASCII texts, all together: the fast path."""
+    if set(map(type, values)) != {str}:
+        return False
+    joined = "".join(values)
+    return joined.isascii() and "\0" not in joined and len(joined) <= LONGEST_TEXT
 
 
 def _is_ascii(field: str, value: Any, longest: int) -> bool:
@@ -109,11 +119,10 @@ def checked_references(field: str, value: Any) -> list[str]:
     if not value:
         hint = "Leave it out, or use null, if there is none."
         raise RefusedError("NO_REFERENCE", f"`{field}` is an empty list", hint)
+    if _are_plain(value) and all(map(str.strip, value)):
+        return list(value)
     if set(map(type, value)) != {str}:
         raise RefusedError("TYPE", f"`{field}` must be a list of strings. Got {shorten(value)} instead.")
-    joined = "".join(value)
-    if joined.isascii() and "\0" not in joined and len(joined) <= LONGEST_TEXT and all(map(str.strip, value)):
-        return list(value)  # the fast path: all are valid ASCII
     return [checked_reference(field, item) for item in value]
 
 
@@ -257,6 +266,8 @@ def checked_choices(field: str, value: Any) -> list[str] | dict[str, str] | None
     value = as_mapping(field, value)
     if isinstance(value, Mapping):
         texts = {key: text for key, text in value.items() if text is not None}
+        if _are_plain([*texts, *texts.values()]):
+            return texts or None
         if not all(isinstance(item, str) for pair in texts.items() for item in pair):
             raise wrong_type(field, _CHOICES, value)
         return {checked_text(field, key): checked_text(field, text) for key, text in texts.items()} or None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ from multimodal_eval.core.sample import FIELDS, PREDICTED_METADATA, Sample
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import Fields
 
+_values = attrgetter(*FIELDS)
 PREFIX = "predictions."  # of metadata from a file of predictions
 
 
@@ -65,9 +68,8 @@ class PredictionIndex:
 
     def __init__(self) -> None:
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        self._hashes, self._ends = array("q"), array("q")
-        self._order: NDArray[np.int64] | None = None
-        self._sorted: NDArray[np.int64] | None = None
+        self._hashes, self._ends, self._end = array("q"), array("q"), 0
+        self._order, self._sorted = array("q"), array("q")  # arrays are searched faster than those of NumPy
         self._used: NDArray[np.bool_] | None = None
         self._encode, self._decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Sample).decode
 
@@ -80,26 +82,26 @@ class PredictionIndex:
 
     def add(self, fields: Fields) -> None:
         """Spool the checked fields of one record."""
-        self._spool.write(self._encode(fields))
+        self._end += self._spool.write(self._encode(fields))
         self._hashes.append(hash(fields["id"]))
-        self._ends.append(self._spool.tell())
+        self._ends.append(self._end)
 
     def seal(self) -> None:
         """Sort the index. No records may be added after this."""
         hashes = np.array(self._hashes, dtype=np.int64)
-        self._order = np.argsort(hashes, kind="stable")
-        self._sorted = hashes[self._order]
+        order = np.argsort(hashes, kind="stable").astype(np.int64)
+        self._order, self._sorted = array("q", order.tobytes()), array("q", hashes[order].tobytes())
         self._used = np.zeros(len(hashes), dtype=np.bool_)
         self._spool.flush()
 
     def take(self, sample_id: str) -> Sample | None:
         """The record with this id, or None; it then counts as used."""
-        if self._order is None or self._sorted is None or self._used is None:
+        if self._used is None:
             raise RuntimeError("call `seal` before `take`")
         id_hash = hash(sample_id)
-        position = int(np.searchsorted(self._sorted, id_hash))
+        position = bisect_left(self._sorted, id_hash)
         while position < len(self._sorted) and self._sorted[position] == id_hash:
-            row = int(self._order[position])
+            row = self._order[position]
             sample = self._read(row)
             if sample.id == sample_id:
                 self._used[row] = True
@@ -142,8 +144,7 @@ class Join:
     def merge(self, data: Fields, prediction: Sample, problems: Problems, file: str | None, line: int) -> Fields:
         """The fields of both. Different values of a field are a problem."""
         merged = dict(data)
-        for name in FIELDS:
-            predicted = getattr(prediction, name)
+        for name, predicted in zip(FIELDS, _values(prediction), strict=True):
             if predicted is None or predicted == (value := merged.get(name)):
                 continue
             if name == "metadata":

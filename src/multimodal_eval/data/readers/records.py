@@ -353,8 +353,10 @@ class RecordChecker:
 
     def _check_kind(self, column: str, value: Any) -> None:
         """Add a problem if a column mixes types of values."""
-        kind = _kind_of(value)
         first = self._kinds.get(column)
+        if first is not None and first[0] == _KINDS.get(type(value)):
+            return
+        kind = _kind_of(value)
         if first is None:
             self._kinds[column] = (kind, self.file, self._line, shorten(value))
         elif first[0] != kind and column not in self._mixed and not self._is_log:

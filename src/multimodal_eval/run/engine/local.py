@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.machine import cores
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from multimodal_eval.run.step import Step
 
-MIN_PARTS = 3  # for processes: starting one takes most of a second
+MIN_PARTS = 3  # for processes
+STARTING = 1.0  # seconds of processor time that it takes to start processes
 TRIES = 2
 SWITCH_INTERVAL = 0.0001  # seconds
 MODEL_THREADS = 2  # one writes and reads while the other computes
@@ -44,7 +46,7 @@ class Local:
         if workers > 1 and placement == "thread":
             return _in_threads(step, phase, workers)
         if workers > 1 and placement == "process" and len(items) >= MIN_PARTS and _can_leave(step):
-            return _in_processes(Job.of(step), phase, items, workers)
+            return _in_processes_if_slow(step, phase, workers)
         if placement == "model":
             from multimodal_eval.evaluation.decoding.pool import limit_decoders
 
@@ -114,6 +116,16 @@ def bundled(items: Sequence[Any], workers: int) -> tuple[int, list[Bundle]]:
     size = min(BUNDLE, -(-len(items) // processes))  # with few items, one bundle per process
     bundles = [Bundle(tuple(items[start : start + size]), threads) for start in range(0, len(items), size)]
     return min(processes, len(bundles)), bundles
+
+
+def _in_processes_if_slow(step: Step, phase: Phase, workers: int) -> Iterator[Any]:
+    """The first item here; the others in processes if that saves more time than starting them takes."""
+    begin = thread_time()
+    results = Inline().map(step, phase)
+    first = next(results)
+    saved = (thread_time() - begin) * (len(phase.items) - 1) * (1 - 1 / workers)
+    yield first
+    yield from results if saved < STARTING else _in_processes(Job.of(step), phase, phase.items[1:], workers)
 
 
 def _in_processes(job: Job, phase: Phase, items: Sequence[Any], workers: int) -> Iterator[Any]:
