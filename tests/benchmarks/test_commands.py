@@ -69,6 +69,18 @@ def test_answers_are_scored_and_read_under_the_rules_that_the_recipe_names(copie
     )
 
 
+def test_a_benchmark_whose_figure_is_a_part_of_the_metric(copies):
+    """A table shows F1 for POPE and the sum of points for MME, not the share of right answers."""
+    for name, figure in (("pope-random", "yes_no.f1"), ("mme", "yes_no.score")):
+        write_sample(recipe(name), copies / "data" / name)
+        options = ("--data", f"data/{name}", "--model", "echo", "--allow-partial", "--no-report", "-o", f"all/{name}")
+        status, out, err = called("run", name, *options)
+        assert status == 0, err
+        assert f"Its figure is {figure}\n" in out
+    table = json.loads(called("table", "all", "--format", "json")[1])
+    assert [column["metric"] for column in table["columns"]] == ["yes_no.score", "yes_no.f1"]
+
+
 def test_a_misspelt_name(copies):
     status, _, err = called("score", "mmmuval", "answers.jsonl")
     assert status == 1

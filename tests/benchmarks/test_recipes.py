@@ -89,6 +89,12 @@ def test_a_prompt_that_cannot_be_rendered_and_other_verdicts_are_faults(mine):
     assert "hint" in faults[0]
 
 
+def test_a_figure_must_be_a_part_of_the_metric(mine):
+    edited(mine, "\nunit:", "\nfigure: multiple_choice.micr\nunit:")
+    (fault,) = check_recipe(mine).faults
+    assert "`figure` names 'multiple_choice.micr', which is no part of the metric. Did you mean" in fault
+
+
 def test_a_golden_of_no_question_is_refused(mine):
     (mine / "goldens.jsonl").write_text('{"id": "val_Jigsaw_2", "answer": "", "value": 0}')
     with pytest.raises(ConfigError, match=r"no question of the sample has the id 'val_Jigsaw_2'. Did you mean"):

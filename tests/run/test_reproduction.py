@@ -337,6 +337,17 @@ def test_figures_are_found_however_tables_write_their_names(tmp_path):
     assert reason.sentence == "no answer has level=4. level has 1, 2, 3"
 
 
+def test_the_figure_of_a_benchmark_may_be_a_part_of_its_metric(tmp_path):
+    """POPE prints F1: yes is said three times, twice rightly, of three: 2 * 2 / (3 + 3)."""
+    said = {"1": ("yes", "yes"), "2": ("yes", "Yes."), "3": ("yes", "no"), "4": ("no", "yes"), "5": ("no", "no")}
+    rows = [{"id": name, "gold": gold, "response": text} for name, (gold, text) in said.items()]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    published = [{"figure": "overall", "value": 0.6667}]
+    entry = {"recipe": "pope-random", "answers": "answers.jsonl", "published": published}
+    (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
+    assert reproduce(tmp_path / "ledger.yaml").entries[0].status == "equal"
+
+
 @pytest.mark.parametrize(("rule", "correct"), [("mathvista@2023", 1), ("mathvista@2024", 2)])
 def test_a_rule_of_a_benchmark_that_extracts_reads_extractions(tmp_path, rule, correct):
     """Of 5 and 5.0, the older rule reads only the first as an integer."""

@@ -196,7 +196,10 @@ def _columns(task: str, entries: Sequence[Entry], chosen: str | None) -> Iterato
 
 
 def _headline(run: Run) -> str | None:
-    """The headline; of a metric that has only parts, the first part."""
+    """The figure of the benchmark, or else the headline; of a metric that has only parts, the first part."""
+    origin = run.info.config.origin
+    if origin is not None and origin.figure is not None and _has(run, origin.figure):
+        return origin.figure
     name = headline_of(run.info, run.outcome)
     if name is None or run.entries[name].value is not None or not run.entries[name].parts:
         return name

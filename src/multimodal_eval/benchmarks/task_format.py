@@ -155,6 +155,7 @@ class TaskFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     licence: str | None = None  # of the data
     citation: str | None = None
     home: str | None = None
+    figure: str | None = None  # the published figure, METRIC.PART; None: the metric that leads
     unit: str | None = None  # of the published figure: %, fraction, points of 1000, …
     exactness: Exactness | None = None
     crosswalk: list[str] = []  # rules that `mmeval crosswalk NAME` compares with that of the recipe; none: all of them

@@ -77,6 +77,7 @@ class TaskOrigin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     title: str | None = None
     commit: str | None = None  # of the data, if they were fetched from the hub
     exactness: str | None = None  # of a recipe: how sure its authors are of the verdicts
+    figure: str | None = None  # of a recipe: the part of the metric that is published
 
 
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

@@ -79,9 +79,10 @@ def run_blocks(run: Run) -> Iterator[Block]:
 def _of_recipe(origin: TaskOrigin) -> Text:
     """Which benchmark this is, and whether its verdicts are those of its authors."""
     name = f"{origin.title or origin.name} ({origin.name}, version {origin.version})"
+    figure = f". Its figure is {origin.figure}" if origin.figure else ""
     if origin.exactness == "verified":
-        return Text(f"{name}: verdicts equal those of the benchmark's authors", tone="quiet")
-    return Text(f"{name}: read from the source, not yet run on the real data", tone="warning")
+        return Text(f"{name}: verdicts equal those of the benchmark's authors{figure}", tone="quiet")
+    return Text(f"{name}: read from the source, not yet run on the real data{figure}", tone="warning")
 
 
 def settings_blocks(run: Run) -> Iterator[Block]:

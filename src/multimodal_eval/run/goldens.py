@@ -96,7 +96,7 @@ def check_recipe(name: str | Path) -> Checked:
             _leading(config, changes)
         except MultimodalEvalError as error:
             raise ConfigError(f"{benchmark.file}: `{key}`: {error}") from None
-    faults = list(_prompt_faults(opened, samples))
+    faults = [*_figure_faults(benchmark, _leading(config, {})), *_prompt_faults(opened, samples)]
     goldens = goldens_of(benchmark)
     faults += [] if goldens else [f"{benchmark.folder / GOLDENS}: there are no goldens"]
     known = {sample.id: sample for sample in samples}
@@ -160,6 +160,16 @@ def _column_faults(benchmark: Recipe) -> Iterator[str]:
 
 def _listed(columns: str | list[str]) -> list[str]:
     return columns.split(",") if isinstance(columns, str) else columns
+
+
+def _figure_faults(benchmark: Recipe, metric: Metric) -> Iterator[str]:
+    """A published figure that is no part of the metric that leads."""
+    figure = benchmark.task.figure
+    aggregates = metric.aggregate if isinstance(metric.aggregate, Mapping) else {}
+    parts = [f"{metric.name}.{part}" for part in aggregates if part]
+    if figure is not None and figure not in parts:
+        near = did_you_mean(figure, parts)
+        yield f"{benchmark.file}: `figure` names {figure!r}, which is no part of the metric.{near}"
 
 
 def _prompt_faults(opened: OpenedTask, samples: Sequence[Sample]) -> Iterator[str]:

@@ -154,6 +154,8 @@ def _scores(benchmark: Recipe) -> str:
         lines.append(f"- `{metric}`{f' (a `{base}`)' if base else ''}{rule}{more}")
     if task.by:
         lines.append(f"- also by {', '.join(f'`{column}`' for column in task.by)}")
+    if task.figure:
+        lines.append(f"- the published figure: {task.figure}")
     if task.unit:
         lines.append(f"- published in: {task.unit}")
     for metric, name in chosen.items():

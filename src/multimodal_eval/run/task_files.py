@@ -192,6 +192,7 @@ def _opened(
         notes=list(notes),
         commit=commit,
         exactness=exactness,
+        figure=task.figure,
         title=task.title,
     )
     defaults = msgspec.to_builtins(task)

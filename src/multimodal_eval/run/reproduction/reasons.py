@@ -334,7 +334,8 @@ class Reasons:
             other = answers_of(msgspec.structs.replace(self.entry, model=model), self.scorer.recipe, self.source, "")
             by_id = dict(zip((row.id for row in self.scored.rows), self.scored.scores, strict=True))
             kept = [row for row in other.rows if row.id in by_id]
-            verdicts = Scored(self.scored.metric, kept, [by_id[row.id] for row in kept]).with_verdicts()
+            scores = [by_id[row.id] for row in kept]
+            verdicts = Scored(self.scored.metric, kept, scores, self.scored.part).with_verdicts()
             yield Variant("model", f"it is the figure of {model}", verdicts)
 
     # Per figure

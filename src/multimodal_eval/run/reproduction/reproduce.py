@@ -115,5 +115,5 @@ def _cell(
         raise ConfigError(f"{where}: `published`, {published.figure}: the recipe has the unit {unit!r}. Give `unit`")
     places = scored.of(figures[published.figure])
     ours = scored.counts(places, UNITS[unit])
-    theirs = None if stored is None else stored.counts(places, UNITS[unit])
+    theirs = None if stored is None or stored.part else stored.counts(places, UNITS[unit])
     return Cell(published, unit, ours, theirs, status_of(published, ours))

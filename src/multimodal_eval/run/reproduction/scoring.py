@@ -36,6 +36,7 @@ class Scored:
     metric: Metric
     rows: Sequence[Row]
     scores: Sequence[Score]
+    part: str = ""  # of the metric: the published one
     places: dict[str, list[int]] = field(default_factory=dict)  # figure -> places of its rows
 
     @cached_property
@@ -60,23 +61,25 @@ class Scored:
             msgspec.structs.replace(score, value=row.verdict or 0.0, status="ok", reason=None)
             for row, score in zip(self.rows, self.scores, strict=True)
         ]
-        return Scored(self.metric, self.rows, scores)
+        return Scored(self.metric, self.rows, scores, self.part)
 
     def where(self, keep: Sequence[bool]) -> Scored:
         """Some of the rows."""
         kept = [(row, score) for row, score, is_kept in zip(self.rows, self.scores, keep, strict=True) if is_kept]
-        return Scored(self.metric, [row for row, _ in kept], [score for _, score in kept])
+        return Scored(self.metric, [row for row, _ in kept], [score for _, score in kept], self.part)
 
-    def counts(self, places: Sequence[int], scale: float, part: str = "") -> Counts | None:
+    def counts(self, places: Sequence[int], scale: float) -> Counts | None:
         """The score of some rows in a unit; None if none of them is scored."""
-        places = [place for place in places if self.scores[place].value is not None]
-        if not places:
+        scored = [self.scores[place] for place in places if self.scores[place].value is not None]
+        given = [score.value if not self.part else (score.parts or {}).get(self.part) for score in scored]
+        scored = [score for score, value in zip(scored, given, strict=True) if value is not None]
+        if not scored:
             return None
-        stats = [self.scores[place].stats for place in places]
-        values = self.values[places]
+        stats = [score.stats for score in scored]
+        values = np.array([value for value in given if value is not None], dtype=np.float64)
         rows = Rows(values, None if None in stats else np.array(stats, dtype=np.float64))
-        value = estimate_of(self.metric, rows, part).value
-        return Counts(_whole(float(values.sum())), len(places), scale * value)
+        value = estimate_of(self.metric, rows, self.part).value
+        return Counts(None if self.part else _whole(float(values.sum())), len(scored), scale * value)
 
 
 def _whole(number: float) -> float:
@@ -96,6 +99,7 @@ class Scorer:
         self.name = task.variants.get(leading, leading)
         self.options: dict[str, Any] = dict(task.options.get(leading, {}))
         self.axis = axis_of(resolve(self.name))
+        self.part = (task.figure or "").partition(".")[2]
         self.rule = entry.rule or task.reproduction.rule or task.rules.get(leading) or ""
         if self.rule and self.axis is None:
             raise ConfigError(f"{where}: `rule`: {self.name} has no rules. Leave the key out")
@@ -132,7 +136,7 @@ class Scorer:
         chosen: Sequence[str | None] = golds if golds is not None else [None] * len(rows)
         samples = [row.sample(text, gold) for row, text, gold in zip(rows, answers, chosen, strict=True)]
         if not samples:
-            return Scored(metric, rows, [])
+            return Scored(metric, rows, [], self.part)
         scores = list(metric.open(fitted(metric, samples)).score(samples))
         if reads_extractions:  # without an extraction there is nothing to read
             scores = [
@@ -141,7 +145,7 @@ class Scorer:
             ]
         if self.extraction == "unread":
             self._read_extractions(metric, rows, samples, scores, golds or [row.gold for row in rows])
-        return Scored(metric, rows, scores)
+        return Scored(metric, rows, scores, self.part)
 
     def _read_extractions(
         self, metric: Metric, rows: Sequence[Row], samples: list[Any], scores: list[Score], golds: Sequence[object]
