@@ -70,6 +70,17 @@ def edited(folder, old, new):
         ("_answer: answer", "_answer: anwser", "`columns.expected_answer` names the column 'anwser'.*'answer'"),
         ("macro(sub_task)", "median(sub_task)", "there is no average 'median'"),
         ("metrics: [multiple_choice]", "metrics: [multiple_choice", "this is not valid YAML"),
+        (
+            "by: [sub_task]",
+            "by: [subtask]",
+            "`by` names the column 'subtask', which no question .*Did you mean 'sub_task'",
+        ),
+        (
+            "macro(sub_task)",
+            "macro(task_)",
+            "`options.multiple_choice.average` names the column 'task_', which no question",
+        ),
+        ("*/val-*", "../*/val-*", "`data.hub.files` must be the pattern of files inside the folder of the data"),
         ("prompt: official", "prompt: ../ask.md", "`prompt` must be in the folder of the recipe"),
         ("  hub:", "  path: rows.jsonl\n  hub:", "`data` needs one of `path`, `hub` and `source`. Got path and hub"),
     ],
@@ -87,6 +98,12 @@ def test_a_prompt_that_cannot_be_rendered_and_other_verdicts_are_faults(mine):
     assert len(faults) == 3  # the prompt, also as the usual one, and the verdict
     assert "val_Jigsaw_1, '(B)': 1.0 instead of 0.0" in faults[-1]
     assert "hint" in faults[0]
+
+
+def test_a_recipe_without_a_sample_is_told_what_it_needs(mine):
+    (mine / "sample.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"sample.jsonl: a recipe needs this file: a few questions of your own"):
+        check_recipe(mine)
 
 
 def test_a_figure_must_be_a_part_of_the_metric(mine):

@@ -34,6 +34,10 @@ def sample_rows(recipe: Recipe) -> list[Row]:
     path = recipe.folder / SAMPLE
     try:
         rows = [msgspec.json.decode(line) for line in path.read_bytes().splitlines() if line.strip()]
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: a recipe needs this file: a few questions of your own in the columns of the data"
+        ) from None
     except (OSError, msgspec.DecodeError) as fault:
         raise ConfigError(f"{path}: the sample of a recipe must be JSON Lines: {fault}") from None
     if not rows or not all(isinstance(row, dict) for row in rows):

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from multimodal_eval.core.config import Parameters, StrataConfig, TaskConfig
+from multimodal_eval.core.setting_words import INSIDE
 
 __all__ = [
     "SECTIONS",
@@ -29,6 +30,7 @@ __all__ = [
 UNVERIFIED: Literal["unverified"] = "unverified"  # a revision, a number of rows or columns that nobody has seen
 Unverified = Literal["unverified"]
 Certainty = Literal["verified", "read", "known"]
+Pattern = Annotated[str, msgspec.Meta(pattern=INSIDE)]
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
@@ -36,8 +38,8 @@ class HubData(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw
     """A dataset on the Hugging Face hub."""
 
     repository: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-    files: str  # the pattern of the files that are read, relative to the repository
-    also: list[str] = []  # patterns of further files that are fetched: images beside the data
+    files: Pattern  # of the files that are read, relative to the repository
+    also: list[Pattern] = []  # patterns of further files that are fetched: images beside the data
     revision: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40}|unverified)$")] = UNVERIFIED
     sha256: dict[str, Sha256] = {}  # file -> checksum, as far as they are known
     gated: bool = False  # whether an account must accept terms before the data can be fetched
@@ -49,7 +51,7 @@ class TaskData(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     path: str | None = None  # a file, a folder or a pattern, relative to the task file
     hub: HubData | None = None
     source: str | None = None  # where the data are if they are neither beside the file nor on the hub
-    files: str | None = None  # the pattern of the files of such a source
+    files: Pattern | None = None  # the pattern of the files of such a source
     format: str | None = None  # None: by its content
     sha256: Sha256 | None = None
     image_root: str | None = None

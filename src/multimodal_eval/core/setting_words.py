@@ -60,10 +60,12 @@ _KINDS = {
 _PYTHON = {int: "int", float: "float", str: "str", bool: "bool", list: "array", dict: "object", type(None): "null"}
 _COMPARED = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
+INSIDE = "^(?!/)(?!(.*/)?[.][.](/|$))."  # of a pattern of files
 _PATTERNS = {
     "^[0-9a-f]{64}$": "64 digits from 0 to 9 and a to f, as `sha256sum FILE` prints them",
     "^([0-9a-f]{40}|unverified)$": "a commit, 40 digits from 0 to 9 and a to f, or `unverified`",
     "^[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*$": "the name of a repository, ORG/NAME",
+    INSIDE: "the pattern of files inside the folder of the data, without `..`",
 }
 _CHOICES = {
     "on_missing": get_args(OnMissing),

@@ -27,6 +27,7 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.evaluation.averages import average_of
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.run.config import load_config
@@ -96,6 +97,8 @@ def check_recipe(name: str | Path) -> Checked:
             _leading(config, changes)
         except MultimodalEvalError as error:
             raise ConfigError(f"{benchmark.file}: `{key}`: {error}") from None
+    for fault in _averaged_faults(benchmark, config, samples):
+        raise ConfigError(fault)
     faults = [*_figure_faults(benchmark, _leading(config, {})), *_prompt_faults(opened, samples)]
     goldens = goldens_of(benchmark)
     faults += [] if goldens else [f"{benchmark.folder / GOLDENS}: there are no goldens"]
@@ -156,6 +159,20 @@ def _column_faults(benchmark: Recipe) -> Iterator[str]:
         for column in dict.fromkeys(name for row in rows for name in row):
             if column not in present:
                 yield f"{benchmark.folder / 'sample.jsonl'}: the column {column!r} is not in `data.columns`"
+
+
+def _averaged_faults(benchmark: Recipe, config: RunConfig, samples: Sequence[Sample]) -> Iterator[str]:
+    """Columns by which samples are grouped or averaged and that no question of the sample has."""
+    used = dict.fromkeys(benchmark.task.by, "by")
+    for metric, options in config.options.items():
+        if isinstance(text := options.get("average"), str):
+            columns = (column for grouping in average_of(text, metric).groupings for column in grouping)
+            used |= dict.fromkeys(columns, f"options.{metric}.average")
+    present = {"group", "task", "index", *(name for sample in samples for name in sample.metadata)}
+    for column, key in used.items():
+        if column not in present:
+            near = did_you_mean(column, sorted(present))
+            yield f"{benchmark.file}: `{key}` names the column {column!r}, which no question of the sample has.{near}"
 
 
 def _listed(columns: str | list[str]) -> list[str]:
