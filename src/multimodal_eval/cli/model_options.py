@@ -103,9 +103,26 @@ def until_options(command: Command) -> Command:
     return certain(better(command))
 
 
+def _models(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> str | tuple[str, ...] | None:
+    """The model; `run` may have several, or a file of them."""
+    if len(values) < 2 and not "".join(values).endswith((".yaml", ".yml")):
+        return values[0] if values else None
+    if context.info_name != "run" or (context.parent is not None and context.parent.parent is not None):
+        raise click.BadParameter("this command asks one model: PROVIDER:NAME")
+    return values
+
+
 Decorator = Callable[[Any], Any]
 _MODEL: tuple[Decorator, ...] = (
-    click.option("--model", help="The model: PROVIDER:NAME, such as openai:NAME or vllm:NAME. `mmeval ls models`."),
+    click.option(
+        "--model",
+        multiple=True,
+        callback=_models,
+        help="The model: PROVIDER:NAME, such as openai:NAME or vllm:NAME (`mmeval ls models`). Several, or a YAML file "
+        "of them, are asked at the same time.",
+    ),
     click.option("--base-url", help="The address of the endpoint: http://localhost:8000/v1."),
     click.option("--key-env", help="The environment variable with the key. The default is that of the provider."),
     click.option("--revision", help="The revision of the model, for the record."),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -49,6 +48,7 @@ from multimodal_eval.cli.running import (
 from multimodal_eval.display.blocks import Text
 
 if TYPE_CHECKING:
+    from multimodal_eval.core.progress import Progress
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.generated import GeneratedRun
 
@@ -77,41 +77,46 @@ def run(data: Path | None, suite: str | None, resumed: Any, **params: Any) -> No
     missing. With --metrics none, or without --task and --metrics, the answers are stored, and `mmeval score RUN` scores
     them.
     """
-    from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
+    from multimodal_eval.cli.finish import shown_if_partly_scored
 
-    if suite is not None:
-        if data is not None or resumed is not None:
-            raise click.UsageError("--suite takes neither DATA nor --resume: the same command continues a suite")
-        refuse_no_model(params)
-        run_suite(suite, params, _run_and_show)
-        return
+    if suite is not None and (data is not None or resumed is not None):
+        raise click.UsageError("--suite takes neither DATA nor --resume: the same command continues a suite")
     scores = params["metrics"] != ONLY_ANSWERS
     params = params if scores else {**params, "metrics": None}
-    data, params = opened_task(data, params)
+    if suite is not None or isinstance(params["model"], tuple):
+        from multimodal_eval.cli.suites import run_suite
+
+        refuse_no_model(params)
+        if suite is None:
+            refuse_wrong_use(data, resumed, params)
+        run_suite(suite, data, params, scores=scores)
+        return
+    data, params = opened(data, params, scores=scores)
     refuse_wrong_use(data, resumed, params)
-    if not scores:
-        refuse_others(
-            params, params.keys() - set(OF_METRICS), f"--metrics {ONLY_ANSWERS} scores nothing, so it takes no"
-        )
     if resumed is None and shown_preview(data, params, scores=scores):
         return
     with shown_if_partly_scored(params), shown_if_written():
-        finished: Any = _resumed(resumed, params, scores=scores) if resumed else _fresh(data, params, scores=scores)
-    if finished.info.has_metrics:
-        conclude(finished, params)
+        finished: Any = _resumed(resumed, params, scores=scores) if resumed else fresh(data, params, scores=scores)
+    show_finished(finished, params)
+
+
+def opened(data: Any, params: Params, *, scores: bool) -> tuple[Any, dict[str, Any]]:
+    """The data and the parameters of a run, with those of a task file."""
+    data, params = opened_task(data, params)
+    if not scores:
+        what = f"--metrics {ONLY_ANSWERS} scores nothing, so it takes no"
+        refuse_others(params, params.keys() - set(OF_METRICS), what)
+    return data, params
+
+
+def show_finished(run: Run | GeneratedRun, params: Params) -> None:
+    """Print the results of a run, and check them against the limits."""
+    from multimodal_eval.cli.finish import conclude
+
+    if run.info.has_metrics:
+        conclude(cast("Run", run), params)
     else:
-        _show_answers(finished, params)
-
-
-def _run_and_show(name: str, params: Params) -> None:
-    """Run a benchmark of a suite. An unfinished run in its folder is replaced; its answers are cached."""
-    from multimodal_eval.cli.finish import conclude, shown_if_partly_scored
-
-    data, params = opened_task(name, params)
-    params["overwrite"] = params["overwrite"] or params["output"].exists()
-    with shown_if_partly_scored(params), shown_if_written():
-        finished: Any = _fresh(data, params, scores=True)
-    conclude(finished, params)
+        _show_answers(cast("GeneratedRun", run), params)
 
 
 def refuse_wrong_use(data: Path | None, resumed: Any, params: Params) -> None:
@@ -149,7 +154,8 @@ def _resumed(folder: Any, params: Params, *, scores: bool) -> Run | GeneratedRun
         return continue_generation(folder, progress=progress, **settings)
 
 
-def _fresh(data: Any, params: Params, *, scores: bool) -> Run | GeneratedRun:
+def fresh(data: Any, params: Params, progress: Progress | None = None, *, scores: bool) -> Run | GeneratedRun:
+    """Start a run in a new folder."""
     from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.core.errors import NothingNamedError
     from multimodal_eval.data.runs.run import Run
@@ -167,7 +173,8 @@ def _fresh(data: Any, params: Params, *, scores: bool) -> Run | GeneratedRun:
     check_gates(params, plan)
     generation = generation_of(plan, batch_of(params))
     path = params["output"] or new_folder(run_name(plan, source))
-    started(plan, source, path, engine, overwrite=params["overwrite"], command="run", generation=generation)
+    more: Any = {"generation": generation, "progress": progress}
+    started(plan, source, path, engine, overwrite=params["overwrite"], command="run", **more)
     return Run(path) if plan.names else GeneratedRun(path)
 
 
@@ -181,46 +188,3 @@ def _show_answers(run: GeneratedRun, params: Params) -> None:
     task = "" if run.info.config.task or run.info.config.metrics else " --task TASK"
     blocks += [Text(f"answers: {label}/answers"), Text(f"Score them: mmeval score {label}{task}")]
     print_blocks(blocks, params["format_"], lambda: content)
-
-
-def run_suite(name: str, params: Params, run_one: Callable[[str, Params], Any]) -> None:
-    """Run the benchmarks of a suite. What is done is left alone, and one that fails does not stop the others.
-
-    `run_one` runs a benchmark with the parameters of the command. `--data DIR` has a folder for each, by its name.
-    """
-    from multimodal_eval.benchmarks.suites import suite
-    from multimodal_eval.core.errors import MultimodalEvalError
-    from multimodal_eval.data.runs.suite_folder import member_folder
-    from multimodal_eval.run.opening import new_folder
-
-    members = suite(name)
-    folder = Path(params["output"] or new_folder(Path(name).stem))
-    failed = []
-    for member in members:
-        label = Path(member).parent.name if Path(member).name == "recipe.yaml" else Path(member).stem
-        place = Path(str(member_folder(folder, label)))
-        if _is_done(place) and not params["overwrite"]:
-            click.echo(f"{label}: already in {place}", err=True)
-            continue
-        changes = {**params, "output": place}
-        if params["task_data"] is not None:
-            changes["task_data"] = params["task_data"] / label
-        click.echo(f"{label}:", err=True)
-        try:
-            run_one(member, changes)
-        except MultimodalEvalError as error:
-            click.echo(f"error: {label}: {error}", err=True)
-            failed.append(label)
-    click.echo(
-        f"{len(members) - len(failed)} of {len(members)} benchmarks are in {folder}. Compare: mmeval table {folder}"
-    )
-    if failed:
-        click.echo(f"! failed: {', '.join(failed)}. The same command continues with them", err=True)
-        raise click.exceptions.Exit(1)
-
-
-def _is_done(place: Path) -> bool:
-    """Whether a run was finished there. One that was interrupted is started again, with cached answers."""
-    from multimodal_eval.data.runs.run_folder import RunFolder
-
-    return (place / "run.json").is_file() and RunFolder(place).read_info().finished is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +29,7 @@ from multimodal_eval.cli.options import (
 
 if TYPE_CHECKING:
     from multimodal_eval.core.config import GenerationConfig, RunConfig
+    from multimodal_eval.core.progress import Progress
     from multimodal_eval.core.records import ImportInfo
     from multimodal_eval.data.readers.inputs import Input
     from multimodal_eval.generate.prices import Estimate
@@ -264,13 +265,15 @@ def started(
     command: str = "score",
     generation: Generation | None = None,
     imported: ImportInfo | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Execute a plan in a new run folder, with progress. If it does not end, say how it continues."""
     from multimodal_eval.cli.options import progress_bar
     from multimodal_eval.run.start import start
 
-    with progress_bar() as progress, continuable(path, continuing(command, path, plan.config.plugins)):
-        start(plan, source, path, engine, progress, overwrite=overwrite, generation=generation, imported=imported)
+    shown = progress_bar() if progress is None else nullcontext(progress)
+    with shown as report, continuable(path, continuing(command, path, plan.config.plugins)):
+        start(plan, source, path, engine, report, overwrite=overwrite, generation=generation, imported=imported)
 
 
 @contextmanager

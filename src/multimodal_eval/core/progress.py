@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 # (stage, samples done, total number of samples or None if it is not known yet)
@@ -36,3 +37,20 @@ def counting(stage: str, total: int, progress: Progress) -> Callable[[int], None
 
 def silent(stage: str, done: int, total: int | None) -> None:
     """Report nothing."""
+
+
+def joined(progress: Progress, count: int) -> list[Progress]:
+    """Callbacks of runs that work at the same time: the samples in the stage that most runs are in are added up."""
+    states: dict[int, tuple[str, int, int | None]] = {}
+
+    def of_run(number: int) -> Progress:
+        def report(stage: str, done: int, total: int | None) -> None:
+            states[number] = (stage, done, total)
+            usual = Counter(stage for stage, _, _ in states.values()).most_common(1)[0][0]
+            same = [(done, total) for stage, done, total in list(states.values()) if stage == usual]
+            totals = [total for _, total in same if total is not None]
+            progress(usual, sum(done for done, _ in same), sum(totals) if len(totals) == len(same) else None)
+
+        return report
+
+    return [of_run(number) for number in range(count)]

@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -25,7 +26,10 @@ from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
 
-__all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "effort_of", "for_each"]
+__all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "effort_of", "for_each", "shared_controllers"]
+
+# Of models that are asked in one event loop: those at one address share the requests that may run at once.
+shared_controllers: ContextVar[dict[tuple[str, int], Controller] | None] = ContextVar("controllers", default=None)
 
 T = TypeVar("T")
 Admission = Callable[[Request], AbstractAsyncContextManager[None]]
@@ -97,6 +101,9 @@ class Asker:
 
     def __post_init__(self) -> None:
         self.controller = Controller(self.effort.concurrency, clock=self.clock)
+        address, shared = getattr(self.generator, "base_url", None), shared_controllers.get()
+        if address is not None and shared is not None:
+            self.controller = shared.setdefault((address, self.effort.concurrency), self.controller)
         self.failures = 0  # attempts that failed
         self.last_failure = ""
         self.has_failed: Callable[[], None] = lambda: None  # called after every attempt that failed

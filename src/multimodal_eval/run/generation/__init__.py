@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, Parameters, RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
+from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.generate.prices import with_price
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.media.policy import policy_of
@@ -27,6 +30,7 @@ __all__ = [
     "generation_again",
     "generation_of",
     "label_of",
+    "named_models",
     "settled",
     "with_changes",
     "with_model",
@@ -82,6 +86,32 @@ def _name_of(model: Model | None) -> str | None:
     from multimodal_eval.run.generation.batch import Batch
 
     return model.model if isinstance(model, Batch) else as_generator(model).label
+
+
+def named_models(models: Sequence[str]) -> dict[str, JsonObject]:
+    """Models by their names, with settings of their generation: PROVIDER:NAME, or a YAML file with several."""
+    named: dict[str, JsonObject] = {}
+    for entry in models:
+        is_file = entry.endswith((".yaml", ".yml"))
+        found = _models_in(Path(entry)) if is_file else {entry: {"model": entry}}
+        for name in found.keys() & named.keys():
+            raise ConfigError(f"the model {name!r} is named twice. Give each a name of its own in a YAML file")
+        named |= found
+    return named
+
+
+def _models_in(path: Path) -> dict[str, JsonObject]:
+    content = read_yaml(path, "the file of models", unique_keys=True)
+    if not isinstance(content, dict) or not content or not all(isinstance(name, str) for name in content):
+        raise ConfigError(f"{path} must have a section for each model, with its name: `small: {{model: openai:NAME}}`")
+    for name, settings in content.items():
+        if not isinstance(settings, dict) or "model" not in settings:
+            raise ConfigError(f"{path}: `{name}` must have a `model`: PROVIDER:NAME")
+        try:
+            msgspec.convert(settings, GenerationConfig)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{path}: `{name}`: {error}") from None
+    return content
 
 
 def with_model(config: RunConfig, model: Model | None) -> RunConfig:
