@@ -26,8 +26,8 @@ SECTIONS: dict[str, str] = {
     "Model": "--model --base-url --key-env --revision --prompt --system --shots --shot-count --history --temperature "
     "--top-p --max-tokens --model-seed --stop --reasoning-effort --logprobs --no-logprobs --extra --epochs "
     "--accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices --budget "
-    "--no-cache --retry-failures --no-probe --until --until-better --batch-out --batch-in --dry-run --show-request "
-    "--fetch --check --accept-open",
+    "--no-cache --retry-failures --no-probe --probe --until --until-better --batch-out --batch-in --dry-run "
+    "--show-request --fetch --check --accept-open",
     "Judge": "--judge --judge-url --judge-key-env --judge-repeats --judge-concurrency --judge-prices --judge-budget "
     "--no-judge-cache --orders --skip-identical --pairs --until-ranked --ties --scale --anchor --prior --width",
     "Test": "--baseline --fail-if-worse --margin --effect --rounds --vary-weights --concentration --draws --samples "
@@ -97,6 +97,7 @@ _GENERATION = {
     "--retries": "generation.retries",
     "--no-cache": "generation.use_cache",
     "--no-probe": "generation.use_probe",
+    "--retry-failures": "generation.retry_failures",
     "--until-better": "generation.until.better_than",
 }
 _JUDGES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
@@ -53,12 +53,31 @@ if TYPE_CHECKING:
     from multimodal_eval.run.generated import GeneratedRun
 
 
+def _probes(context: click.Context, parameter: click.Parameter, value: Any) -> tuple[str, ...]:
+    """The names of probes."""
+    from multimodal_eval.core.config import Probe
+
+    names = tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else ()
+    for name in names:
+        if name not in get_args(Probe):
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(get_args(Probe))}")
+    return names
+
+
 ONLY_ANSWERS = "none"  # of --metrics
 
 
 @click.command(cls=LayeredCommand)
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--suite", help="Run every benchmark of this suite, or of a YAML list, into one folder.")
+@click.option(
+    "--probe",
+    "probes",
+    callback=_probes,
+    metavar="blind,shuffled,rotated,caption",
+    help="Also ask without image, with another sample's image, with rotated choices, with a caption instead of the "
+    "image: does the model look?",
+)
 @model_options
 @batch_options
 @until_options
@@ -83,7 +102,7 @@ def run(data: Path | None, suite: str | None, resumed: Any, **params: Any) -> No
         raise click.UsageError("--suite takes neither DATA nor --resume: the same command continues a suite")
     scores = params["metrics"] != ONLY_ANSWERS
     params = params if scores else {**params, "metrics": None}
-    if suite is not None or isinstance(params["model"], tuple):
+    if suite is not None or isinstance(params["model"], tuple) or params["probes"]:
         from multimodal_eval.cli.suites import run_suite
 
         refuse_no_model(params)

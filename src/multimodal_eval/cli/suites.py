@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
+import msgspec
 
 from multimodal_eval.cli.options import Params, progress_bar
 from multimodal_eval.cli.finish import print_blocks
@@ -16,6 +17,7 @@ from multimodal_eval.cli.run import fresh, opened, show_finished
 from multimodal_eval.cli.running import shown_preview
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import JsonObject
+from multimodal_eval.run.config import load_config, merged_generation
 
 Shown = Callable[[Any, Params], None]
 
@@ -29,6 +31,7 @@ class _Member:
     task: str
     data: Any
     params: Params
+    probe: str = ""  # what is changed in the samples
 
     @property
     def place(self) -> Path:
@@ -57,11 +60,15 @@ def run_suite(suite: str | None, data: Any, params: Params, *, scores: bool) -> 
     if named and (params["batch_out"] or params["batch_in"]):
         raise click.UsageError("a batch is that of one model: --model PROVIDER:NAME")
     folder = Path(params["output"] or new_folder(Path(suite).stem if suite is not None else file_name(data)))
-    is_suite = suite is not None
+    is_suite, probes = suite is not None, params["probes"]
+    named = named or probes
     every: list[_Member] = []
     failed: list[str] = []
     for task, benchmark in _tasks(suite, data).items():
         members = list(_members(folder, task, benchmark, params, models, is_suite=is_suite))
+        if "caption" in probes and not (params["dry_run"] or params["show_request"] is not None):
+            failed += _run([_captioning(member) for member in members], _checked, scores=False)
+        members = [probed for member in members for probed in _probed(member, probes)]
         every += members
         if params["dry_run"] or params["show_request"] is not None:
             for member in members:
@@ -70,7 +77,7 @@ def run_suite(suite: str | None, data: Any, params: Params, *, scores: bool) -> 
             failed += _run(members, _checked if named else show_finished, scores=scores)
     if params["dry_run"] or params["show_request"] is not None:
         return
-    is_scored = not named or _show_table(folder, every, params)
+    is_scored = not named or (_show_probes(every, params) if probes else _show_table(folder, every, params))
     of_all = f"{len(every) - len(failed)} of {len(every)} {'runs' if named else 'benchmarks'} are in {folder}"
     following = f"Compare: mmeval table {folder}" if is_scored else f"Score them: mmeval score {every[0].place}"
     click.echo(f"{of_all}. {following}", err=params["format_"] != "table")
@@ -99,8 +106,9 @@ def _members(
 
     data_folder = params["task_data"] / task if is_suite and params["task_data"] is not None else params["task_data"]
     for model, settings in models.items() or [(None, {})]:
-        label = task if model is None else f"{folder_name(model)}/{task}" if is_suite else folder_name(model)
-        changes = {**params, "output": Path(str(member_folder(folder, label))), "task_data": data_folder}
+        label = "/".join([*([] if model is None else [folder_name(model)]), *([task] if is_suite else [])])
+        place = Path(str(member_folder(folder, label))) if label else folder
+        changes = {**params, "output": place, "task_data": data_folder}
         if model is not None:
             changes |= {"model": settings["model"], "config": _with_settings(params["config"], settings)}
         yield _Member(label, model, task, data, changes)
@@ -108,12 +116,35 @@ def _members(
 
 def _with_settings(config: Any, settings: JsonObject) -> JsonObject:
     """The configuration of a run with the settings of its model; options of the command replace both."""
-    import msgspec
-
-    from multimodal_eval.run.config import load_config, merged_generation
-
     content: JsonObject = msgspec.to_builtins(load_config(config, settings["model"]))
     return {**content, "generation": merged_generation(content.get("generation", {}), settings)}
+
+
+def _probed(member: _Member, probes: Sequence[str]) -> Iterator[_Member]:
+    """The run, and one for each probe."""
+    if not probes:
+        yield member
+        return
+    for probe in ("", *probes):
+        settings = {"probe": probe} if probe else {}
+        settings |= {"captions": str(member.place / "captions")} if probe == "caption" else {}
+        yield _with_generation(member, probe or "plain", settings, probe)
+
+
+def _captioning(member: _Member) -> _Member:
+    """The run whose answers are captions, for the probe that replaces the image by one."""
+    captioning = _with_generation(member, "captions", {"prompt": "caption"}, "captions")
+    return replace(captioning, params={**captioning.params, "prompt": None})
+
+
+def _with_generation(member: _Member, name: str, settings: JsonObject, probe: str) -> _Member:
+    params = {**member.params, "output": member.place / name}
+    if settings:
+        config = msgspec.to_builtins(load_config(params["config"], params["model"]))
+        params["config"] = {**config, "generation": merged_generation(config.get("generation", {}), settings)}
+        if "model" not in params["config"]["generation"]:
+            params["config"]["generation"]["model"] = params["model"]
+    return replace(member, label=f"{member.label}/{name}".lstrip("/"), params=params, probe=probe)
 
 
 def _run(members: Sequence[_Member], shown: Shown, *, scores: bool) -> list[str]:
@@ -176,6 +207,28 @@ def _checked(finished: Any, params: Params) -> None:
             finished.write_jsonl()
         write_report(finished, enabled=params["wants_report"])
         check_thresholds(finished, params)
+
+
+def _show_probes(members: Sequence[_Member], params: Params) -> bool:
+    """Print what the probes show of each model and benchmark."""
+    from multimodal_eval.analysis.probes import probed
+    from multimodal_eval.data.runs.run import Run
+    from multimodal_eval.display.of_generation import probe_blocks
+
+    content: JsonObject = {}
+    blocks: list[Any] = []
+    groups: dict[Path, dict[str, Run]] = {}
+    for member in members:
+        if member.is_done:
+            groups.setdefault(member.place.parent, {})[member.probe] = Run(member.place)
+    for place, runs in groups.items():
+        if (plain := runs.pop("", None)) is not None and runs:
+            result = probed(plain, cast("Any", runs))
+            content[str(place)] = result.to_dict()
+            generation = plain.info.config.generation
+            blocks += probe_blocks(result, place.name if generation is None else generation.model)
+    print_blocks(blocks, params["format_"], lambda: content)
+    return bool(content)
 
 
 def _show_table(folder: Path, members: Sequence[_Member], params: Params) -> bool:

@@ -14,6 +14,7 @@ from multimodal_eval.core.generation_config import (
     MediaAs,
     Parameters,
     Price,
+    Probe,
     UntilConfig,
 )
 from multimodal_eval.core.judge_config import JudgeConfig
@@ -28,6 +29,7 @@ __all__ = [
     "Parameters",
     "PartConfig",
     "Price",
+    "Probe",
     "RunConfig",
     "StrataConfig",
     "TaskConfig",

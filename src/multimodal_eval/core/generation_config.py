@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["CHANGEABLE", "Detail", "GenerationConfig", "MediaAs", "Parameters", "Price", "UntilConfig"]
+__all__ = ["CHANGEABLE", "Detail", "GenerationConfig", "MediaAs", "Parameters", "Price", "Probe", "UntilConfig"]
 
 Detail = Literal["low", "high", "auto"]
 MediaAs = Literal["data", "url", "none"]
+Probe = Literal["blind", "shuffled", "rotated", "caption"]
 
 
 class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
@@ -72,6 +73,8 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     media_as: MediaAs = "data"  # `url`: the endpoint fetches http addresses itself
     accept_truncated: bool = False
     until: UntilConfig | None = None
+    probe: Probe | None = None  # what is changed in the samples, to see what the answers rest on
+    captions: str | None = None  # of the probe `caption`: a run whose answers are captions
     # Not part of the signature: how fast, how long, how expensive.
     concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None  # requests at the same time, at most
     timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None  # seconds per request

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.display import DASH
-from multimodal_eval.display.blocks import Block, Folded, Row, Table, Text
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text, Verdict
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.generation import GenerationSummary, StatusCount
+    from multimodal_eval.analysis.probes import Probed
     from multimodal_eval.core.records import RunInfo
     from multimodal_eval.data.runs.run_folder import RunFolder
 
-__all__ = ["generation_blocks", "generation_lines"]
+__all__ = ["generation_blocks", "generation_lines", "probe_blocks"]
 
 
 def generation_lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
@@ -124,3 +125,28 @@ def _reasons(status: StatusCount) -> str:
 
 def _share(status: StatusCount) -> str:
     return f"{100 * status.share:.1f}%"
+
+
+def probe_blocks(probed: Probed, model: str) -> Iterator[Block]:
+    """Whether a model looks, its scores under the probes, the shares that are lost, and the scores by position."""
+    verdicts = {
+        True: f"{model} looks: its score needs the image",
+        False: f"it is not shown that {model} looks: its score may not need the image",
+    }
+    remarks = []
+    if probed.depends_on_position is not None:
+        matters = "matters" if probed.depends_on_position else "is not shown to matter"
+        p_value = f"p = {probed.position_p:.4f}, randomization"
+        remarks.append(Finding(f"the place of the right choice {matters} ({p_value})", level="note"))
+    if probed.looks is not None:
+        yield Verdict(verdicts[probed.looks], tone="good" if probed.looks else "bad", evidence=remarks)
+    else:
+        yield from remarks
+    rows = [FigureRow(probed.score, names=["plain"], is_main=True)]
+    rows += [FigureRow(figure, names=[name]) for name, figure in probed.scores.items()]
+    yield Figures(rows, heads=["probe"], value=probed.metric, title=model)
+    lost = [FigureRow(figure, names=[name]) for name, figure in probed.shares.items()]
+    yield Figures(lost, heads=["probe"], value="share lost", caption="of the score: 1 - score with the probe / score")
+    if probed.positions:
+        places = [FigureRow(figure, names=[letter]) for letter, figure in probed.positions.items()]
+        yield Figures(places, heads=["right choice"], value=probed.metric)

@@ -207,6 +207,8 @@ class Prompts:
             settings["shots"] = f"{self._shots.count}@{self._shots.digest}"
         if config.history:
             settings["history"] = "yes"
+        if config.probe is not None:
+            settings["probe"] = config.probe
         parameters: dict[str, object] = msgspec.to_builtins(config.parameters)
         extra = {f"extra.{name}": value for name, value in config.parameters.extra.items()}
         parameters.pop("extra", None)

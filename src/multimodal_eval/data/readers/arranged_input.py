@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,7 @@ class ArrangedInput:
     epochs: int = 1
     draw: Draw | None = None
     most_rows: int | None = None  # of a run that stopped after so many rows
+    change: Callable[[Sequence[pa.Table]], Iterator[pa.Table]] | None = None  # of all tables: a probe
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json."""
@@ -85,6 +86,8 @@ class ArrangedInput:
     def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
         """The checked samples in parts of at most `most`. Samples are drawn from the first `limit` ones."""
         tables = self._tables(problems, summary, most, limit)
+        if self.change is not None and (every := list(tables)):
+            tables = self.change(every)
         left = sys.maxsize if self.most_rows is None else self.most_rows
         for table in tables if self.draw is None else self._drawn(list(tables), self.draw):
             rows = np.repeat(np.arange(len(table), dtype=np.int64), self.epochs)

@@ -22,6 +22,7 @@ from multimodal_eval.generate.answer_tables import exchange_table, exchanges_of
 from multimodal_eval.judges.verdict_tables import exchanges_kind, rows_of, verdict_exchanges, verdicts_kind
 from multimodal_eval.run.ask.replies import resuming
 from multimodal_eval.run.ask.until import baseline_of
+from multimodal_eval.run.generation.probes import probe_of
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.step import Step
 from multimodal_eval.run.steps.read import Read
@@ -161,7 +162,7 @@ def _arranged(source: FileInput | MemoryInput, plan: Plan) -> Input:
     generation = plan.config.generation
     if generation is None and any(judge.until is not None for judge in plan.config.judges.values()):
         return ArrangedInput(source, 1, Draw(plan.config.seed))
-    if generation is None or (generation.epochs == 1 and not generation.until):
+    if generation is None or (generation.epochs == 1 and not generation.until and not generation.probe):
         return source
     draw, until = None, generation.until
     if until is not None:
@@ -170,4 +171,4 @@ def _arranged(source: FileInput | MemoryInput, plan: Plan) -> Input:
             metric = next(metric for metric in plan.metrics if metric.name == until.metric)
             baseline = baseline_of(until, generation, plan, metric)
             draw = Draw(plan.config.seed, baseline.samples, baseline.label)
-    return ArrangedInput(source, generation.epochs, draw)
+    return ArrangedInput(source, generation.epochs, draw, change=probe_of(generation, plan.config.seed))
