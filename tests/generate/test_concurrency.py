@@ -66,6 +66,26 @@ def test_a_limit_of_requests_at_once_is_used_and_kept(places, spread):
     assert measured.refused < 0.05
 
 
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+@pytest.mark.parametrize("refusal", [0.005, 0.05])
+def test_a_known_limit_is_seldom_tried_again(refusal, spread):
+    count, places, latency = 4000, 20, 0.05
+
+    async def main(clock: Callable[[], float]) -> tuple[float, int]:
+        server = Server(clock, latency, spread, at_once=places, refusal_latency=refusal)
+        asker = Asker(server, Effort(concurrency=MOST), clock=clock, draw=random.Random(1).random)
+
+        async def work(number: int) -> None:
+            await asker.ask(asked(number))
+
+        await for_each(each(range(count)), work, MOST + 10, asker)
+        return count / clock(), len(server.refused)
+
+    rate, refused = simulated(main)
+    assert rate >= 0.85 * places / latency  # from the first request to the last
+    assert refused < 100
+
+
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 @pytest.mark.parametrize("rate", [5.0, 20.0, pytest.param(100.0, marks=pytest.mark.slow)])
 def test_a_limit_of_requests_per_second_is_used_and_kept(rate, spread):

@@ -25,6 +25,7 @@ __all__ = ["Controller", "Load", "Ticket"]
 # - From then on it is judged by trials: the share of failures among the next 20 or more requests. No more failures than
 #   usual: the load grows by a small step; beyond the load of the last failures the steps double. More failures than
 #   usual: the load falls by the excess share, which is the share of the requests that the endpoint did not take.
+# - Failures at about the same load as before confirm it: it is tried again after twice as many trials as the last time.
 # - If a lower load does not lower the share of failures, they do not depend on the load. That share is then the usual
 #   one, and the load returns to what it was.
 # - If only requests that started while all places were taken fail, the endpoint limits requests at once: the number of
@@ -33,6 +34,8 @@ __all__ = ["Controller", "Load", "Ticket"]
 #   the pause that the endpoint asks for. The first success brings back half of the load, which then doubles again.
 
 FIRST = 8.0
+SAME = 0.15  # of the load of the last failures: those at about the same load confirm it
+LONGEST_PATIENCE = 31  # trials
 SMALLEST = 0.02
 TRIAL = 20  # requests of a trial, at least
 SMALL_TRIAL = 8  # if the load is far below that of the last failures
@@ -108,6 +111,7 @@ class Load:
         self._pause = FIRST_PAUSE
         self._refused_at = 0.0  # load of the last failures beyond the usual share
         self._step = STEP
+        self._patience = self._waited = 0  # trials near the load of the last failures before it is raised again
         self._before: tuple[float, _Trial] | None = None  # the load and its trial, before it was lowered
         self._recent = self._seconds = self._counted_at = 0.0  # recent successes, and in how many seconds
         self._since_measured = 0
@@ -196,6 +200,7 @@ class Load:
         elif self.is_starting:
             self.is_starting = False
             self._refused_at = self.load
+            self.load = max(min(float(ticket.level - 1), self.load), self.load / 2)
             self._restart()
         else:
             self._count(ticket, now, failed=True)
@@ -271,6 +276,8 @@ class Load:
         is_separated = trial.highest_answered < trial.lowest_failed
         if min(trial.failed, trial.finished - trial.failed) >= SEPARATED:
             self.limits_places = is_separated
+        is_known = abs(self.load - self._refused_at) <= max(SAME * self._refused_at, 1.5)
+        self._patience, self._waited = min(2 * self._patience + 1, LONGEST_PATIENCE) if is_known else 0, 0
         self._refused_at, self._step = max(self.load, 1.0), STEP
         if self.limits_places and is_separated and (trial.highest_answered or trial.lowest_failed >= self.places > 1):
             self.load = float(trial.lowest_failed - 1)
@@ -307,6 +314,9 @@ class Load:
             self._step = min(self._step * 2, LARGEST_STEP)
         if self.load < FAR * (self._refused_at - self.limits_places):
             self.load = min(self.load * (1 + LARGEST_STEP), NEAREST * self._refused_at)
+            return
+        if self._waited < self._patience and self.load <= self._refused_at:
+            self._waited += 1
             return
         step = self._step
         if self.limits_places:  # some trials before one more place is tried
