@@ -69,7 +69,7 @@ def test_a_limit_of_requests_at_once_is_used_and_kept(places, spread):
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 @pytest.mark.parametrize("refusal", [0.005, 0.05])
 def test_a_known_limit_is_seldom_tried_again(refusal, spread):
-    count, places, latency = 4000, 20, 0.05
+    count, places, latency = 2000, 20, 0.05
 
     async def main(clock: Callable[[], float]) -> tuple[float, int]:
         server = Server(clock, latency, spread, at_once=places, refusal_latency=refusal)

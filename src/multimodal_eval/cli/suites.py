@@ -11,8 +11,8 @@ from typing import Any, cast
 import click
 import msgspec
 
-from multimodal_eval.cli.options import Params, progress_bar
 from multimodal_eval.cli.finish import print_blocks
+from multimodal_eval.cli.options import Params, progress_bar
 from multimodal_eval.cli.run import fresh, opened, show_finished
 from multimodal_eval.cli.running import shown_preview
 from multimodal_eval.core.progress import Progress

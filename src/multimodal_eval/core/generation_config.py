@@ -10,6 +10,7 @@ __all__ = ["CHANGEABLE", "Detail", "GenerationConfig", "MediaAs", "Parameters", 
 
 Detail = Literal["low", "high", "auto"]
 MediaAs = Literal["data", "url", "none"]
+Reducer = Annotated[str, msgspec.Meta(pattern=r"^(mode|max|majority|(at_least_|pass\^)[1-9][0-9]{0,3})$")]
 Probe = Literal["blind", "shuffled", "rotated", "caption"]
 
 
@@ -67,6 +68,7 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     history: bool = False  # the samples of a `group` are a dialogue: each request contains the turns before it
     parameters: Parameters = Parameters()
     epochs: Annotated[int, msgspec.Meta(ge=1)] = 1
+    reducers: list[Reducer] = []  # of the epochs of a sample, beside their mean and pass@k
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Detail | None = None  # of images
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None  # of a video that is sent as images

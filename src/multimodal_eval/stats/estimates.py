@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import comb, fsum, nan, sqrt
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from math import comb, fsum, isnan, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.score import Estimate, Rows
 
-__all__ = ["all_right", "between_epochs", "function_of_sums", "is_binary", "ks_of", "pass_at_k"]
+__all__ = ["all_right", "between_epochs", "function_of_sums", "is_binary", "ks_of", "pass_at_k", "reduced"]
 
 
 Vector = NDArray[np.float64]
@@ -60,6 +61,7 @@ def all_right(values: NDArray[np.float64], keys: NDArray[np.float64]) -> Estimat
 #
 # Reference:
 #     Chen et al. (2021). Evaluating Large Language Models Trained on Code. arXiv:2107.03374, equation 1.
+#     Yao et al. (2024). tau-bench. arXiv:2406.12045, section 3: pass^k.
 
 
 def pass_at_k(values: Vector, k: int) -> Vector:
@@ -97,3 +99,40 @@ def between_epochs(values: Vector) -> float | None:
         return None
     center = fsum(means) / len(means)
     return float((fsum((mean - center) ** 2 for mean in means) / (len(means) - 1)) ** 0.5)
+
+
+def reduced(values: Vector, reducer: str, answers: Sequence[Sequence[Hashable]] = ()) -> Vector:
+    """One value for every row of `values` (samples x epochs, NaN if unscored), by the name of a reducer:
+
+        mode          the most frequent score (the mean of several that are equally frequent)
+        max           the highest score
+        majority      the score of the most frequent answer (the mean of several)
+        at_least_K    1 if at least K answers are right, else 0
+        pass^K        the probability that all of K answers are right: C(c, K) / C(n, K), with c right ones of n
+
+    NaN for a sample without a scored answer; for `pass^K` also with fewer than K of them. `answers` are those of each
+    sample, for `majority`.
+    """
+    if reducer == "max":
+        return np.where(np.isfinite(values).any(axis=1), np.max(np.nan_to_num(values, nan=-np.inf), axis=1), nan)
+    if reducer in ("mode", "majority"):
+        keys: Sequence[Sequence[Hashable]] = values.tolist() if reducer == "mode" else answers
+        return np.array([_of_most_frequent(row, key) for row, key in zip(values, keys, strict=True)])
+    scored, right = np.isfinite(values).sum(axis=1), np.nansum(values, axis=1).astype(np.int64)
+    k = int(reducer.rpartition("_")[2].rpartition("^")[2])
+    if reducer.startswith("at_least"):
+        return np.where(scored > 0, (right >= k).astype(np.float64), nan)
+    pairs = zip(scored.tolist(), right.tolist(), strict=True)
+    return np.array([comb(c, k) / comb(n, k) if n >= k else nan for n, c in pairs])
+
+
+def _of_most_frequent(values: Vector, keys: Sequence[Hashable]) -> float:
+    """The mean of the scores whose key is the most frequent one; each of several equally frequent ones counts once."""
+    scores: dict[Hashable, list[float]] = {}
+    for value, key in zip(values.tolist(), keys, strict=True):
+        if not isnan(value):
+            scores.setdefault(key, []).append(value)
+    counts = Counter({key: len(each) for key, each in scores.items()})
+    most = max(counts.values(), default=0)
+    means = [fsum(each) / len(each) for each in scores.values() if len(each) == most]
+    return fsum(means) / len(means) if means else nan

@@ -60,6 +60,38 @@ def test_pass_at_k_worked_out_by_hand(tmp_path):
     assert verify_run(tmp_path / "run", deep=True).faults == ()
 
 
+def test_reducers_worked_out_by_hand():
+    answers = {"x": "abbb", "y": "aaba", "z": "bbbb", "t": "aabb"}
+    names = ["mode", "max", "majority", "at_least_2", "pass^2"]
+    parts = ask(Model(answers), reducers=names).outcome.metrics["exact_match"].parts
+    values = {name: parts[name].value for name in names}
+    # Scores: x 1000, y 1101, z 0000, t 1100. mode: 0, 1, 0, and 1/2 for t. max: 1, 1, 0, 1. The majority answers b, a,
+    # b, and both of a and b. At least 2 are right in y and t. pass^2 = C(c, 2) / 6: 0, 3/6, 0, 1/6.
+    assert values == pytest.approx(
+        {"mode": 1.5 / 4, "max": 3 / 4, "majority": 1.5 / 4, "at_least_2": 2 / 4, "pass^2": (3 / 6 + 1 / 6) / 4}
+    )
+    assert parts["max"].method == "95% Wilson interval, 4 samples"
+    assert parts["pass^2"].low < values["pass^2"] < parts["pass^2"].high
+
+
+def test_a_majority_counts_answers_and_not_scores():
+    # Two different wrong answers are no majority: "a" is the most frequent answer, but 0 the most frequent score.
+    parts = ask(Model({"x": "aabc", "y": "aabd", "z": "bcda"}), reducers=["mode", "majority"])
+    parts = parts.outcome.metrics["exact_match"].parts
+    # z: four answers once each, one of them right
+    assert parts["majority"].value == pytest.approx((1 + 1 + 1 / 4) / 3)
+    assert parts["mode"].value == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+
+
+def test_reducers_that_count_right_answers_need_scores_of_0_or_1():
+    run = ask(
+        Model({"x": ["a b", "a c"], "y": ["a b c", "b"]}), metrics=["rouge_l"], epochs=2, reducers=["max", "pass^2"]
+    )
+    assert {"max", "pass^2"} & set(run.outcome.metrics["rouge_l"].parts) == {"max"}
+    with pytest.raises(ConfigError, match="reducers"):
+        ask(Model(), reducers=["median"])
+
+
 def test_failed_answers_are_left_out_of_pass_at_k():
     run = ask(Model({"x": "a-b-", "y": "bbba"}))
     parts = run.outcome.metrics["exact_match"].parts

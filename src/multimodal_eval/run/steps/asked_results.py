@@ -6,7 +6,9 @@ Epochs, an early stop of generation or judging, and labels that correct a mean.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import isclose
 
 import msgspec
@@ -27,7 +29,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.steps.aggregate import EPOCH_SD, Additions
 from multimodal_eval.stats.betting import confidence_sequence, sequence_method
-from multimodal_eval.stats.estimates import between_epochs, is_binary, ks_of, pass_at_k
+from multimodal_eval.stats.estimates import between_epochs, is_binary, ks_of, pass_at_k, reduced
 
 __all__ = ["AskedAdditions", "refuse_bad_labels"]
 
@@ -49,15 +51,28 @@ class AskedAdditions(Additions):
         if self.info.config.generation is None or not averages(metric):
             return entry
         values = np.where(column.scored, column.values, np.nan)
-        return with_sequence(with_epochs(entry, values, averaging, self.info.config), metric.name, values, self.info)
+        entry = with_epochs(entry, values, averaging, self.info.config, self.answers)
+        return with_sequence(entry, metric.name, values, self.info)
+
+    def answers(self) -> list[str]:
+        """The answers of the model, without differences of case and space."""
+        parts = (self.folder.read_part("samples", part, ["generated_answer"]) for part in range(len(self.info.parts)))
+        texts = chain.from_iterable(part.column("generated_answer").to_pylist() for part in parts)
+        return [" ".join((text or "").casefold().split()) for text in texts]
 
     def notes(self) -> list[str]:
         """What the results say about stops and labels."""
         return [*draw_notes(self.info), *notes_of(self.info), *stop_notes(self.info), *notes_on_labels(self.info)]
 
 
-def with_epochs(entry: Figure, values: NDArray[np.float64], averaging: Averaging, config: RunConfig) -> Figure:
-    """The entry of a metric with pass@k, if its values are 0 or 1, and with the standard deviation between epochs.
+def with_epochs(
+    entry: Figure,
+    values: NDArray[np.float64],
+    averaging: Averaging,
+    config: RunConfig,
+    answers: Callable[[], Sequence[str]],
+) -> Figure:
+    """The entry of a metric with pass@k, if its values are 0 or 1, reducers, and the standard deviation between epochs.
 
     `values` has one row per sample and epoch; the epochs of a sample follow each other.
     """
@@ -66,12 +81,21 @@ def with_epochs(entry: Figure, values: NDArray[np.float64], averaging: Averaging
         return entry
     table = values.reshape(-1, epochs)
     parts: dict[str, Figure] = {}
+    by_sample = averaging.of(np.arange(0, len(values), epochs))  # the groups of the samples
+    reducers = [] if config.generation is None else config.generation.reducers
+    reductions: dict[str, NDArray[np.float64]] = {}
     if is_binary(values):
-        by_sample = averaging.of(np.arange(0, len(values), epochs))  # the groups of the samples
-        for k in ks_of(epochs):
-            chances = pass_at_k(table, k)
-            kept = np.isfinite(chances)
-            parts[f"pass@{k}"] = _separate(by_sample.of(kept)).figure(_chance, Rows(chances[kept]))
+        reductions = {f"pass@{k}": pass_at_k(table, k) for k in ks_of(epochs)}
+    for name in reducers:
+        if is_binary(values) or not name.startswith(("at_least_", "pass^")):  # which count right answers
+            keys = np.reshape(answers(), table.shape).tolist() if name == "majority" else ()
+            reductions[name] = reduced(table, name, keys)
+    for name, each in reductions.items():
+        kept = np.isfinite(each)
+        if kept.any():
+            aggregate = _chance if is_binary(values) else mean_estimate
+            parts[name] = _separate(by_sample.of(kept)).figure(aggregate, Rows(each[kept]))
+    if "pass@1" in parts:
         first_try = parts["pass@1"].value
         if first_try is not None and entry.value is not None and isclose(first_try, entry.value, rel_tol=1e-12):
             parts["pass@1"] = entry.bare  # the same figure, from all answers
