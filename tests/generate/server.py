@@ -152,6 +152,10 @@ class Server:
         self._seen, self._times = 0, []
         return taken
 
+    def completes(self, path: str) -> bool:
+        """Whether completions are asked for at this path."""
+        return path.split("?")[0].endswith(("/v1/chat/completions", "/v1/responses"))
+
     def reply_to(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         """What happens to a request for a completion."""
         behaviour = self.behaviour
@@ -243,7 +247,7 @@ class _Connection(asyncio.Protocol):
         elif method == "GET" and path == "/v1/models" and behaviour.lists_models:
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in behaviour.models]}
             self._write(Reply(raw=json.dumps(listed).encode()))
-        elif method == "POST" and path.split("?")[0].endswith(("/v1/chat/completions", "/v1/responses")):
+        elif method == "POST" and self.server.completes(path):
             self.server.seen(self.loop.time())
             self.server.busy += 1
             self.server.most_at_once = max(self.server.most_at_once, self.server.busy)

@@ -58,11 +58,14 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
     model: str  # PROVIDER:NAME
     base_url: str | None = None  # recorded, and not part of the cache key
+    headers: dict[str, str] = {}  # further headers of requests; $NAME is the value of an environment variable
     key_env: str | None = None  # the name of the environment variable with the key; None: the provider's own
     revision: str | None = None  # of the model
     prompt: str | None = None  # the name of a built-in template, or a file; None: by the task
     template: str | None = None  # set by the run: the text of the template
     system: str | None = None
+    schema: str | None = None  # a file with the JSON Schema of the answers
+    answer_schema: dict[str, Any] | None = None  # set by the run: the content of that file
     shots: str | None = None  # a file with solved examples
     shot_count: Annotated[int, msgspec.Meta(ge=0)] | None = None  # None: all examples of the file
     history: bool = False  # the samples of a `group` are a dialogue: each request contains the turns before it
@@ -93,6 +96,7 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 CHANGEABLE = (
     *(
         "base_url",
+        "headers",
         "key_env",
         "concurrency",
         "timeout",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -157,7 +157,13 @@ def with_files(config: GenerationConfig) -> GenerationConfig:
         system = _content(system[1:], "system prompt").strip()
     if shots is not None:
         shots = str(Path(shots).resolve())
-    return msgspec.structs.replace(config, template=template, system=system, shots=shots)
+    schema = config.answer_schema
+    if schema is None and config.schema is not None:
+        try:
+            schema = msgspec.json.decode(_content(config.schema, "JSON Schema"), type=dict[str, Any])
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"`schema`: {config.schema} must be a JSON object: {error}") from None
+    return msgspec.structs.replace(config, template=template, system=system, shots=shots, answer_schema=schema)
 
 
 def _content(name: str, what: str) -> str:
@@ -209,6 +215,9 @@ class Prompts:
             settings["history"] = "yes"
         if config.probe is not None:
             settings["probe"] = config.probe
+        if config.answer_schema is not None:
+            schema = msgspec.json.encode(config.answer_schema, order="deterministic")
+            settings["schema"] = hashlib.sha256(schema).hexdigest()[:12]
         parameters: dict[str, object] = msgspec.to_builtins(config.parameters)
         extra = {f"extra.{name}": value for name, value in config.parameters.extra.items()}
         parameters.pop("extra", None)
@@ -276,7 +285,8 @@ class Prompts:
                 turns += await self._turns(self._asked(turn.sample), self._policy)
                 turns.append(Turn("assistant", (Text(turn.answer),)))
         turns += await self._turns(self._asked(sample), self._policy)
-        return Request(sample.id, tuple(turns), self.parameters(sample), sample.epoch or 1, sample)
+        schema = self.config.answer_schema
+        return Request(sample.id, tuple(turns), self.parameters(sample), sample.epoch or 1, sample, schema)
 
     def parameters(self, sample: Sample) -> Parameters:
         """The parameters of the request for a sample."""

@@ -31,6 +31,7 @@ BUILT_IN = {
     "sglang": ("openai_chat", "an SGLang server"),
     "llamacpp": ("openai_chat", "a llama.cpp server"),
     "ollama": ("openai_chat", "an Ollama server"),
+    "azure": ("openai_chat", "a deployment of Azure OpenAI, with --base-url https://NAME.openai.azure.com"),
     "anthropic": ("anthropic", "Anthropic's messages"),
     "gemini": ("gemini", "Google's generateContent"),
     "transformers": ("local_transformers", "a checkpoint in a directory, run by transformers (extra `[torch]`)"),

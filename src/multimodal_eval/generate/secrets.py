@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies
@@ -19,7 +19,7 @@ import msgspec
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError
 
-__all__ = ["Key", "key_from_environment", "refuse_key_in", "refuse_secrets"]
+__all__ = ["Key", "headers_from_environment", "key_from_environment", "refuse_key_in", "refuse_secrets"]
 
 REMOVED = "[key removed]"
 # Names of fields with a key; `key`, `token` and the like at their end.
@@ -30,6 +30,8 @@ _SECRET_VALUE = re.compile(
     r"|AIza[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{12,}"
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 SHORTEST = 8  # characters; shorter values, such as EMPTY or none, are placeholders that an answer may contain
 
 
@@ -90,8 +92,30 @@ def _forms(value: str) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(sorted(forms, key=len, reverse=True)))
 
 
-def key_from_environment(name: str) -> Key:
-    """The key in an environment variable; a key without a value if the variable is not set."""
+def headers_from_environment(headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Headers, in which $NAME is the value of an environment variable, and these values."""
+    sent, secrets = {}, list[str]()
+    for name, text in headers.items():
+        is_secret = _SECRET_NAME.search(name) or _SECRET_VALUE.search(text)
+        if is_secret and not _REFERENCE.search(text):
+            raise ConfigError(
+                f"`headers` must not have the value of {name!r}, because it is stored with the run. Put it into an "
+                f"environment variable, and write its name: {name}: $MY_VARIABLE"
+            )
+        for variable in _REFERENCE.findall(text):
+            if not (value := os.environ.get(variable, "").strip()):
+                raise ConfigError(f"`headers`: {name} needs the environment variable ${variable}, which is not set")
+            secrets.append(value)
+        sent[name] = value = _REFERENCE.sub(lambda match: os.environ[match[1]].strip(), text)
+        if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
+            raise ConfigError(
+                f"`headers`: {name!r} must be the name of a header, and its value one line of ASCII characters"
+            )
+    return sent, secrets
+
+
+def key_from_environment(name: str, others: Sequence[str] = ()) -> Key:
+    """The key in an environment variable; without a value if the variable is not set. `others` are removed like it."""
     if not _VARIABLE.fullmatch(name):
         raise ConfigError(
             "`key_env` must be the name of an environment variable, such as MY_KEY, and not the key itself. "
@@ -99,13 +123,13 @@ def key_from_environment(name: str) -> Key:
         )
     value = os.environ.get(name, "").strip()
     if not value:
-        return Key(None, name, _proxy_secrets())
+        return Key(None, name, [*_proxy_secrets(), *others])
     if not value.isascii() or not value.isprintable():
         raise ConfigError(
             f"${name} must be one line of ASCII characters, because it is sent in an HTTP header. "
             "It contains a line break or another character. Set it again"
         )
-    return Key(value, name, _proxy_secrets())
+    return Key(value, name, [*_proxy_secrets(), *others])
 
 
 def refuse_secrets(config: GenerationConfig) -> None:

@@ -32,7 +32,7 @@ from multimodal_eval.generate.protocol import (
     Turn,
     UnreachableError,
 )
-from multimodal_eval.generate.secrets import key_from_environment, refuse_key_in
+from multimodal_eval.generate.secrets import headers_from_environment, key_from_environment, refuse_key_in
 
 __all__ = [
     "Api",
@@ -308,10 +308,11 @@ class EndpointModel(Endpoint):
         self.model = model
         self.label = f"{provider}:{model}" + (f"@{config.revision}" if config.revision else "")
         self.base_url = checked_url(config.base_url) if config.base_url else self.api.base_url
-        self.key = key_from_environment(config.key_env or self.api.key_env)
+        further, secrets = headers_from_environment(config.headers)
+        self.key = key_from_environment(config.key_env or self.api.key_env, secrets)
         refuse_key_in(config, self.key, "the settings of the generation")
         headers = {} if self.key.value is None else {self.api.key_header: self.api.key_prefix + self.key.value}
-        self.client = HttpClient(self.key, {**self.api.headers, **headers}, subject=model)
+        self.client = HttpClient(self.key, {**self.api.headers, **headers, **further}, subject=model)
         self._probe = Probe(self, on=config.use_probe)
         self._optional = OptionalFields(self.label)
         if config.concurrency is not None:

@@ -12,12 +12,12 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
-from multimodal_eval.core.errors import RetryableError
+from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.generate.http import checked_url, decoded, excerpt, is_filtered
 from multimodal_eval.generate.protocol import (
@@ -278,6 +278,7 @@ DIALECTS = {
         *("http://localhost:8080/v1", "LLAMA_API_KEY"), audio_by_url="input_audio", video="input_video"
     ),
     "openai-responses": Dialect("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "azure": Dialect(None, "AZURE_OPENAI_API_KEY", limit="max_completion_tokens"),
     "ollama": Dialect("http://localhost:11434/v1", "OLLAMA_API_KEY", fetches_images=False),
 }
 _OWN_HOSTS = re.compile(r"(^|\.)(openai\.com|openai\.azure\.com)$")
@@ -286,6 +287,7 @@ _AUDIO_FORMATS = {
     **{"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"},
     **{"audio/mpeg": "mp3", "audio/mp3": "mp3"},
 }
+AZURE_VERSION = "api-version=2024-10-21"  # the latest one with this shape that is generally available
 _PATHS = ("/chat/completions", "/completions", "/models", "/responses")
 
 
@@ -396,9 +398,15 @@ class ChatGenerator(EndpointModel):
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
         self.dialect = dialect_of(provider, None if config.base_url is None else checked_url(config.base_url))
         address, key = self.dialect.base_url or "", self.dialect.key_env
-        self.api = Api(address, key, "Authorization", self.reserved, key_prefix="Bearer ")
+        header, prefix = self.key_header
+        self.api = Api(address, key, header, self.reserved, key_prefix=prefix)
         super().__init__(provider, model, config)
         self.base_url, self.query = _base(self.base_url)
+
+    @property
+    def key_header(self) -> tuple[str, str]:
+        """The header of the key, and what is before the key."""
+        return "Authorization", "Bearer "
 
     @property
     def url(self) -> str:
@@ -414,6 +422,26 @@ class ChatGenerator(EndpointModel):
         return answer_from(content)
 
 
+class AzureGenerator(ChatGenerator):
+    """A deployment of Azure OpenAI: its own address, `api-version` and header of the key."""
+
+    def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
+        if config.base_url is None:
+            raise ConfigError(
+                "azure:DEPLOYMENT needs the address of the resource: --base-url https://NAME.openai.azure.com"
+            )
+        super().__init__(provider, model, config)
+        address, _, query = checked_url(config.base_url).partition("?")
+        self.base_url = f"{address.partition('/openai')[0].rstrip('/')}/openai"
+        self.path = f"/deployments/{quote(model, safe='')}/chat/completions"
+        self.query = f"?{query or AZURE_VERSION}"
+
+    @property
+    def key_header(self) -> tuple[str, str]:
+        """The header of the key, and what is before the key."""
+        return "api-key", ""
+
+
 def _base(url: str) -> tuple[str, str]:
     """The address up to `/v1`, and its query. It may be given without `/v1`, or with the whole path."""
     address, mark, query = checked_url(url).partition("?")
@@ -427,4 +455,5 @@ def _base(url: str) -> tuple[str, str]:
 
 def open_generator(provider: str, model: str, config: GenerationConfig) -> ChatGenerator:
     """The generator of `openai:NAME`, `vllm:NAME`, …"""
-    return ChatGenerator(provider, model, config)
+    kind = AzureGenerator if provider == "azure" else ChatGenerator
+    return kind(provider, model, config)
