@@ -43,7 +43,6 @@ _REFUSED = {
     "base_url": "--base-url URL",
     "key_env": "`generation: {key_env: NAME}` in --config",
     "headers": "`generation: {headers: …}` in --config",
-    "captions": "--probe caption",
 }
 
 
@@ -315,8 +314,6 @@ def _asking(task: TaskFile, naming: NamingFile, prompt: str | None) -> JsonObjec
         settings["prompt"] = str(naming.inside("prompt", prompt, "Name it with --prompt FILE"))
     elif prompt is not None:
         settings["prompt"] = prompt
-    if (schema := settings.get("schema")) is not None:
-        settings["schema"] = str(naming.inside("schema", schema, "Name it in the file of --config"))
     if (shots := settings.get("shots")) is not None:
         settings["shots"] = str(naming.inside_with_content("shots", shots, "Name it in the file of --config").resolve())
     if (system := settings.get("system", "")).startswith("@"):
