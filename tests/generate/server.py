@@ -152,6 +152,10 @@ class Server:
         self._seen, self._times = 0, []
         return taken
 
+    def other(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply | None:
+        """The reply to a request that is about something else than completions."""
+        return None
+
     def completes(self, path: str) -> bool:
         """Whether completions are asked for at this path."""
         return path.split("?")[0].endswith(("/v1/chat/completions", "/v1/responses"))
@@ -247,6 +251,8 @@ class _Connection(asyncio.Protocol):
         elif method == "GET" and path == "/v1/models" and behaviour.lists_models:
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in behaviour.models]}
             self._write(Reply(raw=json.dumps(listed).encode()))
+        elif (other := self.server.other(method, path, headers, body)) is not None:
+            self._write(other)
         elif method == "POST" and self.server.completes(path):
             self.server.seen(self.loop.time())
             self.server.busy += 1

@@ -201,7 +201,7 @@ def effort_changes(params: Params) -> dict[str, Any]:
     from multimodal_eval.core.config import CHANGEABLE
     from multimodal_eval.run.config import changes_in
 
-    given = {name: params[name] for name in CHANGEABLE if params[name] is not None}
+    given = {name: params[name] for name in CHANGEABLE if params.get(name) is not None}
     return {**changes_in(params["config"], "generation"), **given}
 
 
@@ -226,6 +226,8 @@ def refuse_no_model(params: Params) -> None:
 
 # OpenAI's batch API: files instead of an endpoint.
 
+_API = "api"  # in the place of a file: the API itself
+
 
 def batch_options(command: Command) -> Command:
     """Requests that are written to files, and results that are read from files."""
@@ -233,39 +235,58 @@ def batch_options(command: Command) -> Command:
         "--batch-out",
         type=click.Path(dir_okay=False),
         help="Write the requests to this file, for OpenAI's batch API, instead of asking. Several files if there are "
-        "too many for one.",
+        "too many for one. `api` submits them.",
     )
     into = click.option(
         "--batch-in",
-        type=click.Path(exists=True, dir_okay=False),
+        type=click.Path(dir_okay=False),
         multiple=True,
-        help="Read the answers from this file of the batch API; several are possible, also files of errors.",
+        help="Read the answers from this file of the batch API; several are possible, also files of errors. `api` "
+        "waits for what was submitted.",
     )
     return out(into(command))
 
 
-def batch_of(params: Params) -> Batch | None:
-    """The files that take the place of the endpoint, if any were named."""
-    from multimodal_eval.run.generation.batch import BatchIn, BatchOut
+def batch_of(params: Params, run: Any) -> Batch | None:
+    """The files that take the place of the endpoint of a run, if any were named, or are fetched from the API."""
+    from multimodal_eval.cli.options import progress_bar
+    from multimodal_eval.run.generation.batch import BatchIn, BatchOut, collected, to_submit
 
     if params["batch_out"] and params["batch_in"]:
         raise click.UsageError("--batch-out writes requests and --batch-in reads results: give one of them")
     if params["batch_out"]:
         if params["accept_open"]:
             raise click.UsageError("--batch-out leaves every sample open until its result is read: no --accept-open")
-        return BatchOut(params["batch_out"])
+        return to_submit(run) if params["batch_out"] == _API else BatchOut(params["batch_out"])
+    if params["batch_in"] == (_API,):
+        with progress_bar("requests") as progress:
+            return BatchIn(collected(run, progress))
     return BatchIn(params["batch_in"]) if params["batch_in"] else None
 
 
+def with_batch_price(config: RunConfig, params: Params) -> RunConfig:
+    """The settings with the price of a batch, if the requests go into one."""
+    import msgspec
+
+    from multimodal_eval.run.generation.batch import half_price
+
+    generation = config.generation
+    if not params["batch_out"] or generation is None or generation.price is None:
+        return config
+    return msgspec.structs.replace(
+        config, generation=msgspec.structs.replace(generation, price=half_price(generation.price))
+    )
+
+
 @contextmanager
-def shown_if_written() -> Iterator[None]:
-    """Print where the requests of a batch are. That is not a failure."""
-    from multimodal_eval.run.generation.batch import BatchWrittenError
+def shown_if_written(params: Params) -> Iterator[None]:
+    """Print where the requests of a batch are, or submit them. That is not a failure."""
+    from multimodal_eval.run.generation.batch import BatchWrittenError, submitted
 
     try:
         yield
     except BatchWrittenError as written:
-        click.echo(str(written))
+        click.echo(submitted(written) if params["batch_out"] == _API else str(written))
         raise click.exceptions.Exit(0) from None
 
 

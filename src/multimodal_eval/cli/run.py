@@ -20,6 +20,7 @@ from multimodal_eval.cli.model_options import (
     refuse_no_model,
     shown_if_written,
     until_options,
+    with_batch_price,
     with_judge_options,
 )
 from multimodal_eval.cli.options import (
@@ -114,7 +115,7 @@ def run(data: Path | None, suite: str | None, resumed: Any, **params: Any) -> No
     refuse_wrong_use(data, resumed, params)
     if resumed is None and shown_preview(data, params, scores=scores):
         return
-    with shown_if_partly_scored(params), shown_if_written():
+    with shown_if_partly_scored(params), shown_if_written(params):
         finished: Any = _resumed(resumed, params, scores=scores) if resumed else fresh(data, params, scores=scores)
     show_finished(finished, params)
 
@@ -164,7 +165,7 @@ def _resumed(folder: Any, params: Params, *, scores: bool) -> Run | GeneratedRun
     from multimodal_eval.data.runs.run_folder import RunFolder
     from multimodal_eval.run.generated import continue_generation
 
-    settings: dict[str, Any] = {"generation": effort_changes(params), "model": batch_of(params)}
+    settings: dict[str, Any] = {"generation": effort_changes(params), "model": batch_of(params, folder)}
     if scores and RunFolder(folder).read_info().has_metrics:
         finished: Run = resumed_run(folder, params, **settings)
         return finished
@@ -183,15 +184,15 @@ def fresh(data: Any, params: Params, progress: Progress | None = None, *, scores
     from multimodal_eval.run.opening import new_folder, planned, run_name
 
     engine = engine_of(params)
-    config = with_model(settings_of(params, generation=generation_settings(params)), None)
+    config = with_batch_price(with_model(settings_of(params, generation=generation_settings(params)), None), params)
     config = with_judge_options(config, params)
     try:
         plan, source = planned(config, data, None, fetch if params["fetching"] else None, scores=scores)
     except NothingNamedError:  # the answers can be scored later
         plan, source = planned(config, data, None, scores=False)
     check_gates(params, plan)
-    generation = generation_of(plan, batch_of(params))
     path = params["output"] or new_folder(run_name(plan, source))
+    generation = generation_of(plan, batch_of(params, path))
     more: Any = {"generation": generation, "progress": progress}
     started(plan, source, path, engine, overwrite=params["overwrite"], command="run", **more)
     return Run(path) if plan.names else GeneratedRun(path)

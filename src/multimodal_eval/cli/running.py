@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from multimodal_eval.cli.model_options import generation_settings, with_judge_options
+from multimodal_eval.cli.model_options import generation_settings, with_batch_price, with_judge_options
 from multimodal_eval.cli.options import (
     Command,
     MetricOption,
@@ -327,7 +327,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
 
     if not params["dry_run"] and params["show_request"] is None:
         return False
-    config = with_model(settings_of(params, generation=generation_settings(params)), None)
+    config = with_batch_price(with_model(settings_of(params, generation=generation_settings(params)), None), params)
     has_judges = scores and bool(config.judges)
     if has_judges:
         config = with_judge_options(config, params)

@@ -167,7 +167,7 @@ def _run(members: Sequence[_Member], shown: Shown, *, scores: bool) -> list[str]
             failed.append(_told(member, error))
     for member, finished in zip(jobs, _finished(list(jobs.values())), strict=True):
         try:
-            with shown_if_partly_scored(member.params), shown_if_written():
+            with shown_if_partly_scored(member.params), shown_if_written(member.params):
                 if isinstance(finished, BaseException):
                     raise finished
                 shown(finished, member.params)

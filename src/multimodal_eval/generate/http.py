@@ -120,9 +120,9 @@ class HttpClient:
         default_factory=WeakKeyDictionary, repr=False
     )
 
-    async def post(self, url: str, body: bytes) -> bytes:
-        """The body of the reply to a JSON body, without the key."""
-        content = await self._asked("POST", url, body)
+    async def post(self, url: str, body: bytes, content_type: str | None = None) -> bytes:
+        """The body of the reply to a body, by default in JSON, without the key."""
+        content = await self._asked("POST", url, body, content_type)
         self.has_answered = True
         return content
 
@@ -130,15 +130,18 @@ class HttpClient:
         """The body of the reply, without the key."""
         return await self._asked("GET", url, None)
 
-    async def _asked(self, method: str, url: str, body: bytes | None) -> bytes:
+    async def _asked(self, method: str, url: str, body: bytes | None, content_type: str | None = None) -> bytes:
         import aiohttp
 
+        headers = None if content_type is None else {"Content-Type": content_type}
         session = await self._session()
         address = url
         for _ in range(_HOPS):
             proxy = _proxy(address)
             try:
-                async with session.request(method, address, data=body, allow_redirects=False, proxy=proxy) as response:
+                async with session.request(
+                    method, address, data=body, headers=headers, allow_redirects=False, proxy=proxy
+                ) as response:
                     content = self.key.removed(await _content(response))
                     if response.status in _REDIRECTS:
                         address = self._redirected(response, address, method)

@@ -8,13 +8,14 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from multimodal_eval import evaluate, resume
+from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.core.config import GenerationConfig, Parameters, UntilConfig
 from multimodal_eval.core.errors import ConfigError, InputError, OpenSamplesError
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator
 from multimodal_eval.run.generation.batch import BatchIn, BatchOut, BatchWrittenError
 from tests.cli.command_line import mmeval
 from tests.generate.server import Behaviour, Reply, Server, user_text
+from tests.run.generation.batch_server import BatchServer
 
 MODEL = "openai:tiny"
 SAMPLES = [{"id": f"s{number}", "question": f"question {number}", "references": ["yes"]} for number in range(12)]
@@ -232,3 +233,50 @@ def test_the_commands(server, tmp_path, monkeypatch):
     assert "mmeval run --resume answers --batch-in" in generated
     answers = mmeval("run", "--resume", "answers", "--batch-in", "results.jsonl").stdout
     assert "6 ok" in answers
+
+
+def test_the_api_is_submitted_to_and_waited_for_by_another_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MMEVAL_CACHE", "off")
+    monkeypatch.setattr("multimodal_eval.run.generation.batch.FIRST_PAUSE", 0.01)
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in SAMPLES))
+    (tmp_path / "prices.yaml").write_text("tiny: {input: 2, output: 4}")
+    with BatchServer(Behaviour(script=scripted)) as server:
+        run = ("run", "data.jsonl", "--model", MODEL, "--base-url", server.url, "--metrics", "exact_match", "-o", "run")
+        run += ("--prices", "prices.yaml", "--max-tokens", "9", "--no-report")
+        whole = mmeval(*run, "--dry-run", "--format", "json").stdout
+        half = mmeval(*run, "--dry-run", "--format", "json", "--batch-out", "api").stdout
+        assert json.loads(half)["input_cost"] == json.loads(whole)["input_cost"] / 2
+        out = mmeval(*run, "--batch-out", "api").stdout
+        assert (
+            "submitted: b0\nWait for the answers, now or later, with:\n  mmeval run --resume run --batch-in api" in out
+        )
+        assert server.requests == 0
+        twice = mmeval("run", "--resume", "run", "--batch-out", "api", code=1).stderr
+        assert "run.batches.json names batches that are not read yet" in twice
+        assert len(server.batches) == 1
+        scored = mmeval("run", "--resume", "run", "--batch-in", "api", "--no-report").stdout
+        assert server.looks == 3  # twice in progress
+    assert "answers of openai:tiny: 6 ok, 2 filtered" in scored
+    assert "2 filtered" in scored
+    generation = load_run("run").info.config.generation
+    assert (generation.price.input, generation.price.output) == (1, 2)
+    assert sorted(path.name for path in tmp_path.glob("run.*")) == [
+        "run.batch_b0.errors.jsonl",
+        "run.batch_b0.output.jsonl",
+    ]
+
+
+def test_a_batch_that_fails_or_was_never_submitted_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.jsonl").write_text(json.dumps(SAMPLES[0]))
+    with BatchServer(Behaviour(script=scripted)) as server:
+        run = ("run", "data.jsonl", "--model", MODEL, "--base-url", server.url, "--metrics", "exact_match", "-o", "run")
+        mmeval(*run, "--batch-out", "out.jsonl", "--no-cache")
+        none = mmeval("run", "--resume", "run", "--batch-in", "api", code=1).stderr
+        assert "run has no batch. Submit it with: mmeval run --resume run --batch-out api" in none
+        mmeval("run", "--resume", "run", "--batch-out", "api")
+        server.batches["b0"] |= {"status": "failed", "errors": {"data": [{"message": "token limit"}]}}
+        failed = mmeval("run", "--resume", "run", "--batch-in", "api", code=1).stderr
+    assert "the batch b0 has failed" in failed
+    assert "token limit" in failed

@@ -16,22 +16,30 @@ ones after their results.
 
 from __future__ import annotations
 
+import asyncio
+import glob
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from multimodal_eval.core.config import GenerationConfig
+import msgspec
+
+from multimodal_eval.core.config import GenerationConfig, Price
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
+from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.batch_files import BatchResult, BatchResults, BatchWriter, custom_id, refuse_existing
 from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError
 from multimodal_eval.generate.http import excerpt, is_filtered
 from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
-from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RejectedError, Request
+from multimodal_eval.generate.protocol import EndpointError, Generator, MalformedReplyError, RejectedError, Request
 from multimodal_eval.generate.providers.endpoint_model import without_alternatives
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator, answer_from
+from multimodal_eval.generate.registry import find_generator
 from multimodal_eval.run.ask.replies import OpenSample, resuming
 
 __all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "OpenSample", "refuse_batch"]
@@ -39,12 +47,15 @@ __all__ = ["Batch", "BatchIn", "BatchOut", "BatchWrittenError", "OpenSample", "r
 URL = "/v1/chat/completions"
 _NOT_REJECTED = (401, 402, 403, 404, 405, 408, 409, 429)  # not the fault of the request
 _SHOWN = 5  # samples in a message
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two looks at a batch; they double
 
 
 class BatchWrittenError(OpenSamplesError):
     """The requests are written to files, and the run waits for their results. The command line exits with 0."""
 
     exit_code = 0
+    files: Sequence[Path] = ()
+    run: RunFolder | None = None
 
 
 class Batch(ABC):
@@ -78,6 +89,7 @@ class BatchOut(Batch):
     requests: int = field(default=0, init=False)
     files: list[Path] = field(default_factory=list, init=False)
     _writer: BatchWriter | None = field(default=None, init=False, repr=False)
+    _run: RunFolder | None = field(default=None, init=False, repr=False)
     _resuming: str = field(default="", init=False, repr=False)  # the command that continues the run
 
     def check(self) -> None:
@@ -86,7 +98,7 @@ class BatchOut(Batch):
 
     def asker(self, folder: RunFolder, info: RunInfo, generator: Generator, *, accept_truncated: bool) -> Asker:
         """Writes every request."""
-        self._writer, self._resuming = BatchWriter(Path(self.path), URL), resuming(folder, info)
+        self._writer, self._resuming, self._run = BatchWriter(Path(self.path), URL), resuming(folder, info), folder
         return _Writing(_chat(generator), _rows(folder, info), self._writer)
 
     def close(self) -> None:
@@ -101,10 +113,12 @@ class BatchOut(Batch):
         self._writer.close()
         self.requests, self.files, self._writer = self._writer.requests, self._writer.files, None
         names = ", ".join(map(str, self.files[:_SHOWN])) + (" …" if len(self.files) > _SHOWN else "")
-        return BatchWrittenError(
+        written = BatchWrittenError(
             f"requests: {self.requests:,}, in {names}\nHave them answered by the batch API for {URL}, then continue "
             f"with:\n  {self._resuming} --batch-in RESULTS.jsonl"
         )
+        written.files, written.run = self.files, self._run
+        return written
 
 
 @dataclass
@@ -232,3 +246,126 @@ def _rows(folder: RunFolder, info: RunInfo) -> dict[str, int]:
         for identifier in folder.read_part("samples", part, ["id"]).column("id").to_pylist():
             rows[identifier] = len(rows)
     return rows
+
+
+# The API itself: files are uploaded, batches are created, and their results are fetched when they are done. What was
+# submitted is noted beside the run folder, so that another process can wait for it.
+
+
+class _Uploaded(msgspec.Struct):
+    id: str
+
+
+class _Counts(msgspec.Struct):
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+class _Batch(msgspec.Struct, omit_defaults=True):
+    id: str
+    status: str = "validating"
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    request_counts: _Counts | None = None
+    errors: Any = None
+
+
+_ENDED = ("completed", "expired", "cancelled", "failed")
+_NOTES = msgspec.json.Decoder(list[_Batch])
+_BOUNDARY = "mmeval-batch-file"
+
+
+def beside(run: str | Path, what: str) -> Path:
+    """A file of a batch, beside the folder of its run."""
+    return Path(f"{str(run).rstrip('/')}.{what}")
+
+
+def to_submit(run: str | Path) -> BatchOut:
+    """Requests that will be submitted. Refused while a batch of the run is not read."""
+    notes, file = beside(run, "batches.json"), beside(run, "requests.jsonl")
+    if notes.exists():
+        raise ConfigError(f"{notes} names batches that are not read yet: mmeval run --resume {run} --batch-in api")
+    file.unlink(missing_ok=True)  # of a process that has ended before it submitted them
+    return BatchOut(file)
+
+
+def half_price(price: Price) -> Price:
+    """What tokens cost in a batch."""
+    cached = None if price.cached_input is None else price.cached_input / 2
+    return msgspec.structs.replace(price, input=price.input / 2, output=price.output / 2, cached_input=cached)
+
+
+def submitted(written: BatchWrittenError) -> str:
+    """Upload the files of requests, which are then removed, and create a batch of each. Returns what to do next."""
+    assert written.run is not None
+    run, info = written.run, written.run.read_info()
+    assert info.config.generation is not None
+    notes, chat = beside(run.path, "batches.json"), _chat(find_generator(info.config.generation))
+    batches: list[_Batch] = []
+    for file in written.files:
+        batches.append(asyncio.run(_submit(chat, file)))
+        notes.write_bytes(msgspec.json.encode(batches))  # at once: a batch is paid for
+        file.unlink()
+    names = ", ".join(batch.id for batch in batches)
+    return f"submitted: {names}\nWait for the answers, now or later, with:\n  {resuming(run, info)} --batch-in api"
+
+
+async def _submit(chat: ChatGenerator, file: Path) -> _Batch:
+    head = (
+        f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{_BOUNDARY}\r\n'
+        f'Content-Disposition: form-data; name="file"; filename="{file.name}"\r\n'
+        "Content-Type: application/jsonl\r\n\r\n"
+    )
+    body = head.encode() + file.read_bytes() + f"\r\n--{_BOUNDARY}--\r\n".encode()
+    kind = f"multipart/form-data; boundary={_BOUNDARY}"
+    content = await chat.client.post(f"{chat.base_url}/files{chat.query}", body, kind)
+    wanted = {
+        "input_file_id": msgspec.json.decode(content, type=_Uploaded).id,
+        "endpoint": URL,
+        "completion_window": "24h",
+    }
+    created = await chat.client.post(f"{chat.base_url}/batches{chat.query}", msgspec.json.encode(wanted))
+    return msgspec.json.decode(created, type=_Batch)
+
+
+def collected(run: str | Path, progress: Progress = silent) -> list[Path]:
+    """Wait until the batches of a run have ended, and fetch their results. Returns the files of all that ever came."""
+    notes, folder = beside(run, "batches.json"), RunFolder(run)
+    info = folder.read_info()
+    earlier = sorted(Path(run).parent.glob(f"{glob.escape(Path(run).name)}.batch_*.jsonl"))
+    if not notes.exists():
+        if earlier:
+            return earlier
+        raise ConfigError(f"{folder.label} has no batch. Submit it with: {resuming(folder, info)} --batch-out api")
+    assert info.config.generation is not None
+    Consent(folder, info).refuse(asks_model=True)
+    chat = _chat(find_generator(info.config.generation))
+    asyncio.run(_collect(chat, _NOTES.decode(notes.read_bytes()), run, progress))
+    notes.unlink()
+    return sorted(Path(run).parent.glob(f"{glob.escape(Path(run).name)}.batch_*.jsonl"))
+
+
+async def _collect(chat: ChatGenerator, batches: Sequence[_Batch], run: str | Path, progress: Progress) -> None:
+    wait = FIRST_PAUSE
+    while True:
+        now = []
+        for batch in batches:
+            try:
+                content = await chat.client.get(f"{chat.base_url}/batches/{batch.id}{chat.query}")
+                now.append(msgspec.json.decode(content, type=_Batch))
+            except RetryableError:  # it is asked again
+                now.append(batch)
+        counts = [batch.request_counts or _Counts() for batch in now]
+        progress("waiting for the batch", sum(each.completed for each in counts), sum(each.total for each in counts))
+        if all(batch.status in _ENDED for batch in now):
+            break
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, LONGEST_PAUSE)
+    for batch in now:
+        if batch.status == "failed":
+            raise EndpointError(f"the batch {batch.id} has failed: {msgspec.json.encode(batch.errors).decode()}")
+        for kind, name in (("output", batch.output_file_id), ("errors", batch.error_file_id)):
+            if name is not None:
+                content = await chat.client.get(f"{chat.base_url}/files/{name}/content{chat.query}")
+                beside(run, f"batch_{batch.id}.{kind}.jsonl").write_bytes(content)
