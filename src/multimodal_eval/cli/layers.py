@@ -23,10 +23,10 @@ SECTIONS: dict[str, str] = {
     "--scores --lower --coefficient --level --order --weights --weight --language --synonyms --present-types-only "
     "--failed-answers --any-language --seed --gold --count-failures --skip-unavailable --allow-empty --no-lint --worst "
     "--deep",
-    "Model": "--model --base-url --key-env --revision --prompt --system --shots --shot-count --history --temperature "
-    "--top-p --max-tokens --model-seed --stop --reasoning-effort --logprobs --no-logprobs --extra --epochs "
-    "--accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices --budget "
-    "--no-cache --retry-failures --no-probe --probe --until --until-better --batch-out --batch-in --dry-run "
+    "Model": "--model --base-url --serve --key-env --revision --prompt --system --shots --shot-count --history "
+    "--temperature --top-p --max-tokens --model-seed --stop --reasoning-effort --logprobs --no-logprobs --extra "
+    "--epochs --accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices "
+    "--budget --no-cache --retry-failures --no-probe --probe --until --until-better --batch-out --batch-in --dry-run "
     "--show-request --fetch --check --accept-open",
     "Judge": "--judge --judge-url --judge-key-env --judge-repeats --judge-concurrency --judge-prices --judge-budget "
     "--no-judge-cache --orders --skip-identical --pairs --until-ranked --ties --scale --anchor --prior --width",
@@ -130,6 +130,7 @@ _SCORING_ANSWERS = {
     "--allow-partial": "allow_partial",
     "--skip-unavailable": "skip_unavailable",
     "--allow-image-urls": "allow_image_urls",
+    "--image-root": "image_root",
     "--no-lint": "skip_lint",
     "--allow-empty": "allow_empty",
 }

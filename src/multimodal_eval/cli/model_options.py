@@ -58,7 +58,19 @@ class Until(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 # Parameters of a command that are settings of the generation.
 _SETTINGS = (
-    *("model", "base_url", "key_env", "revision", "prompt", "system", "shots", "shot_count", "history", "epochs"),
+    *(
+        "model",
+        "base_url",
+        "serve",
+        "key_env",
+        "revision",
+        "prompt",
+        "system",
+        "shots",
+        "shot_count",
+        "history",
+        "epochs",
+    ),
     *("max_pixels", "detail", "frames", "media_as", "accept_truncated", "concurrency", "timeout", "retries"),
     *("prices", "budget", "use_cache", "use_probe", "retry_failures"),
 )
@@ -183,7 +195,7 @@ _PREVIEW: tuple[Decorator, ...] = (
 
 def generation_settings(params: Params) -> dict[str, Any] | None:
     """The settings that were given; None if none were."""
-    settings = {name: params[name] for name in _SETTINGS if params[name] is not None}
+    settings = {name: params[name] for name in _SETTINGS if params.get(name) is not None}
     parameters = {name: params[option] for option, name in _PARAMETERS.items() if params[option] is not None}
     if params["stop"]:
         parameters["stop"] = list(params["stop"])

@@ -79,6 +79,11 @@ ONLY_ANSWERS = "none"  # of --metrics
     help="Also ask without image, with another sample's image, with rotated choices, with a caption instead of the "
     "image: does the model look?",
 )
+@click.option(
+    "--serve",
+    metavar="COMMAND",
+    help="Start the model's server for the run, and stop it at the end: 'vllm serve {model} --port {port}'.",
+)
 @model_options
 @batch_options
 @until_options

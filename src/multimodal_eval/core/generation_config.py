@@ -58,6 +58,8 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
     model: str  # PROVIDER:NAME
     base_url: str | None = None  # recorded, and not part of the cache key
+    serve: str | None = None  # a command that starts the server of the model, with {model} and {port}
+    server: str | None = None  # set by the run: its version
     headers: dict[str, str] = {}  # further headers of requests; $NAME is the value of an environment variable
     key_env: str | None = None  # the name of the environment variable with the key; None: the provider's own
     revision: str | None = None  # of the model
@@ -97,6 +99,7 @@ CHANGEABLE = (
     *(
         "base_url",
         "headers",
+        "serve",
         "key_env",
         "concurrency",
         "timeout",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -47,6 +48,21 @@ class Generation:
     generator: Generator
     prompts: Prompts
     batch: Batch | None = None  # files in the place of the endpoint
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Start the server of the model, if the settings name one; it ends with the block."""
+        if self.config.serve is None:
+            yield
+            return
+        from multimodal_eval.generate.providers.endpoint_model import EndpointModel
+        from multimodal_eval.generate.serving import served
+
+        if not isinstance(self.generator, EndpointModel):
+            raise ConfigError(f"`serve` starts a server, and {self.generator.label} is not one: --model vllm:NAME")
+        with served(self.config.serve, self.generator.model) as address:
+            self.generator.base_url = address
+            yield
 
     @property
     def signature(self) -> Signature:
@@ -123,6 +139,10 @@ def with_model(config: RunConfig, model: Model | None) -> RunConfig:
         return config
     from multimodal_eval.generate.prompts import with_files
 
+    if generation.serve is not None and generation.server is None:
+        from multimodal_eval.generate.serving import server_version
+
+        generation = msgspec.structs.replace(generation, server=server_version(generation.serve))
     return msgspec.structs.replace(config, generation=with_price(with_files(generation)))
 
 

@@ -111,7 +111,8 @@ class Answers(Step):
         run.remove_damaged("answers/")
         answers.begin(run, generation)
         run.has_asked = True
-        answers.ask_model(run, generation)
+        with generation.served():
+            answers.ask_model(run, generation)
 
 
 class Verdicts(Step):
