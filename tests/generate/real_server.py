@@ -1,5 +1,6 @@
-"""Run `mmeval run` against a server that others wrote: `transformers serve` with SmolLM2, or one that is running.
+"""Run `mmeval run` against a server that others wrote, with SmolLM2: one that it starts, or one that is running.
 
+    python -m tests.generate.real_server --llama              # --serve starts that of llama.cpp; needs xllamacpp
     python -m tests.generate.real_server                      # starts `transformers serve`; needs transformers[serving]
     python -m tests.generate.real_server --url http://localhost:8080/v1 --model llamacpp:smollm2     # is running
 
@@ -33,7 +34,7 @@ from tests.golden.load import golden
 
 RECORDED = golden("generation.json.gz")
 QUESTIONS = [entry for entry in RECORDED["texts"] if len(entry["messages"]) == 1]
-NAME = "smollm2-135m"
+NAME, GGUF = "smollm2-135m", "smollm2-135m-instruct.q4_1.gguf"
 PATIENCE = 600  # seconds
 
 
@@ -86,6 +87,7 @@ def run(data: Path, folder: Path, model: str, *options: str) -> list[tuple[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", help="the base URL of a server that is running")
+    parser.add_argument("--llama", action="store_true", help="let --serve start the server of llama.cpp")
     parser.add_argument("--model", help="the model of that server: PROVIDER:NAME")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -96,7 +98,14 @@ def main() -> None:
             for n, entry in enumerate(QUESTIONS)
         ]
         data.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        if options.url:
+        if options.llama:
+            fetch(get_resource(NAME))
+            weights = find_model(NAME).file(GGUF)
+            serve = f"{sys.executable} -m tests.generate.llama_server {weights} {{port}}"
+            start = time.monotonic()
+            answers = run(data, scratch / "run", "llamacpp:smollm2", "--serve", serve)
+            print(f"llama.cpp: {len(answers)} answers in {time.monotonic() - start:.0f} s")
+        elif options.url:
             answers = run(data, scratch / "run", options.model, "--base-url", options.url)
         else:
             folder = model_folder(scratch / "smollm2")

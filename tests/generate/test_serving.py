@@ -14,6 +14,7 @@ import pytest
 
 from multimodal_eval import load_run
 from tests.cli.command_line import mmeval
+from tests.generate.server import Behaviour, Reply, Server
 
 ROOT = Path(__file__).parents[2]
 SERVER = f"{sys.executable} -m tests.generate.server --port {{port}}"
@@ -85,3 +86,25 @@ def test_commands_that_cannot_be_served(data):
     assert "no-such-program cannot be started: No such file or directory" in absent
     no_server = mmeval("run", data, "--model", "echo", "--serve", "x {port}", "--metrics", "exact_match", code=1)
     assert "`serve` starts a server, and echo is not one" in no_server.stderr
+
+
+def test_several_addresses_share_the_load_and_one_may_fail(data):
+    def busy(body, earlier):
+        return Reply("yes")
+
+    rows = [{"id": str(number), "question": f"Is it {number}?", "references": ["yes"]} for number in range(40)]
+    Path("many.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with Server(Behaviour(script=busy, latency=0.02)) as first, Server(Behaviour(script=busy, latency=0.02)) as second:
+        both = ("--base-url", first.url, "--base-url", second.url)
+        mmeval(
+            "run", "many.jsonl", "--model", "vllm:tiny", *both, "--metrics", "exact_match", "-o", "run", "--no-report"
+        )
+        assert first.requests + second.requests == 41  # with the small first one
+        assert min(first.requests, second.requests) >= 10
+    assert load_run("run").info.generation.base_url == f"{first.url},{second.url}"
+    with Server(Behaviour(script=busy)) as alive:
+        both = ("--base-url", alive.url, "--base-url", first.url)  # which is gone
+        mmeval(
+            "run", "many.jsonl", "--model", "vllm:tiny", *both, "--metrics", "exact_match", "-o", "one", "--no-report"
+        )
+    assert load_run("one").entries["exact_match"].n_scored == 40

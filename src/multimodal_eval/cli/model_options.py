@@ -135,7 +135,12 @@ _MODEL: tuple[Decorator, ...] = (
         help="The model: PROVIDER:NAME, such as openai:NAME or vllm:NAME (`mmeval ls models`). Several, or a YAML file "
         "of them, are asked at the same time.",
     ),
-    click.option("--base-url", help="The address of the endpoint: http://localhost:8000/v1."),
+    click.option(
+        "--base-url",
+        multiple=True,
+        callback=lambda context, parameter, values: ",".join(values) or None,
+        help="The address of the endpoint: http://localhost:8000/v1. Several share the load of one model.",
+    ),
     click.option("--key-env", help="The environment variable with the key. The default is that of the provider."),
     click.option("--revision", help="The revision of the model, for the record."),
 )

@@ -6,10 +6,12 @@ import asyncio
 import dataclasses
 import io
 import re
+import time
 import warnings
 import wave
 from abc import abstractmethod
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +61,7 @@ PROMPT = "This is a test of the connection. Answer with: ok"
 TOKENS = 16  # some models refuse a lower limit
 SECONDS = 60.0  # a model that is being loaded may need longer, which is not an error
 MALFORMED = 3  # replies in a row that are not those of the API
+REST = 5.0  # seconds without requests after a failure, if the model is at other addresses too
 MOST_NAMES = 12  # of models in a message
 # A gray image of 28 x 28 pixels: two patches of the usual encoders in each direction, because some refuse less.
 _PNG = b64decode(
@@ -313,6 +316,7 @@ class EndpointModel(Endpoint):
         refuse_key_in(config, self.key, "the settings of the generation")
         headers = {} if self.key.value is None else {self.api.key_header: self.api.key_prefix + self.key.value}
         self.client = HttpClient(self.key, {**self.api.headers, **headers, **further}, subject=model)
+        self._running, self._resting = Counter[str](), dict[str, float]()  # by address
         self._probe = Probe(self, on=config.use_probe)
         self._optional = OptionalFields(self.label)
         if config.concurrency is not None:
@@ -347,7 +351,7 @@ class EndpointModel(Endpoint):
         """Ask the endpoint; without what it does not know, if the request can do without."""
         request = self._optional.left_in(request)
         try:
-            answer = self.answer_from(await self.client.post(self.url, self.body_of(request)))
+            answer = self.answer_from(await self._posted(self.body_of(request)))
         except RejectedError as rejection:
             is_about_content = isinstance(rejection, FilteredError)
             name = None if is_about_content else self._optional.named_in(request, str(rejection))
@@ -356,6 +360,24 @@ class EndpointModel(Endpoint):
             answer = await self.ask(self._optional.without(request, name))
             self._optional.note(name, str(rejection))
         return without_alternatives(request, answer)
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """All addresses at which the model is; requests are shared between them."""
+        return [self.url]
+
+    async def _posted(self, body: bytes) -> bytes:
+        """The reply to a request, at the address with the fewest requests; one that has failed rests for a while."""
+        urls, now = self.urls, time.monotonic()
+        url = min(urls, key=lambda each: (self._resting.get(each, 0.0) > now, self._running[each]))
+        self._running[url] += 1
+        try:
+            return await self.client.post(url, body)
+        except RETRYABLE:
+            self._resting[url] = time.monotonic() + REST
+            raise
+        finally:
+            self._running[url] -= 1
 
     async def models(self) -> list[str]:
         """The names of the endpoint's models."""

@@ -396,12 +396,16 @@ class ChatGenerator(EndpointModel):
     reserved: tuple[str, ...] = ("messages", "model", "stream", "n")
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
-        self.dialect = dialect_of(provider, None if config.base_url is None else checked_url(config.base_url))
+        self.dialect = dialect_of(
+            provider, None if config.base_url is None else checked_url(config.base_url.split(",")[0])
+        )
         address, key = self.dialect.base_url or "", self.dialect.key_env
         header, prefix = self.key_header
         self.api = Api(address, key, header, self.reserved, key_prefix=prefix)
-        super().__init__(provider, model, config)
+        first, *others = (config.base_url or "").split(",")
+        super().__init__(provider, model, msgspec.structs.replace(config, base_url=first or None))
         self.base_url, self.query = _base(self.base_url)
+        self._others = [f"{base}{self.path}{query}" for base, query in map(_base, others)]
 
     @property
     def key_header(self) -> tuple[str, str]:
@@ -412,6 +416,11 @@ class ChatGenerator(EndpointModel):
     def url(self) -> str:
         """Where requests are sent."""
         return f"{self.base_url}{self.path}{self.query}"
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """The address, and further ones of the same model."""
+        return [self.url, *self._others]
 
     def body_of(self, request: Request) -> bytes:
         """The body of a request to this endpoint."""
@@ -426,7 +435,7 @@ class AzureGenerator(ChatGenerator):
     """A deployment of Azure OpenAI: its own address, `api-version` and header of the key."""
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
-        if config.base_url is None:
+        if config.base_url is None or "," in config.base_url:
             raise ConfigError(
                 "azure:DEPLOYMENT needs the address of the resource: --base-url https://NAME.openai.azure.com"
             )
