@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.judge_ratings import RatingTable, rate
     from multimodal_eval.analysis.power import PowerTable, power
     from multimodal_eval.analysis.suite import SuiteTable, suite
+    from multimodal_eval.analysis.why import Why
     from multimodal_eval.core.batch import Batch
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from multimodal_eval.run.judged_pairs import compare_by_judge, rank_by_judge
     from multimodal_eval.run.label_plan import LabelPlan, plan_labels
     from multimodal_eval.run.rescore import rescore
+    from multimodal_eval.run.why import why
 
 # The module of each public name; imported on first use, so that `import multimodal_eval` is fast.
 _MODULES = {
@@ -92,6 +94,7 @@ _MODULES = {
     "SuiteTable": "analysis.suite",
     "Text": "generate.protocol",
     "Turn": "generate.protocol",
+    "Why": "analysis.why",
     "answer_scores": "interop.list_scores",
     "calibrate": "run.calibrate",
     "caption_scores": "interop.coco",
@@ -120,6 +123,7 @@ _MODULES = {
     "rule": "core.rules",
     "sensitivity": "analysis.composite",
     "suite": "analysis.suite",
+    "why": "run.why",
 }
 
 __version__ = "0.2.0"
@@ -169,6 +173,7 @@ __all__ = [
     "SuiteTable",
     "Text",
     "Turn",
+    "Why",
     "__version__",
     "answer_scores",
     "batched",
@@ -198,6 +203,7 @@ __all__ = [
     "rule",
     "sensitivity",
     "suite",
+    "why",
 ]
 
 

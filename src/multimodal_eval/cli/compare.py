@@ -24,12 +24,21 @@ if TYPE_CHECKING:
 # Options that belong to one of the two questions.
 _OF_COMPARISONS = ("metrics", "baseline", "fail_if_worse", "by", "margin", "effect", "rounds", "plugins")
 _OF_WEIGHTS = ("concentration", "draws")
+_OF_WHY = ("runs", "why", "metrics", "format_", "plugins")
 
 
 @click.command(cls=LayeredCommand)
 @click.argument("runs", nargs=-1, required=True, type=RunLocation(), metavar="RUN_A [RUN_B …]")
 @click.option(
-    "--metrics", help="Compare these metrics, separated by commas; bleu.bleu_1 is a part. The default is all shared."
+    "--why",
+    is_flag=True,
+    help="Instead, split the difference of two headline numbers into parts that add up to it: samples, gold, prompt, "
+    "decoding, answer, failure, reading, scoring and aggregation. A side may be a log or a benchmark, too.",
+)
+@click.option(
+    "--metrics",
+    help="Compare these metrics, separated by commas; bleu.bleu_1 is a part. The default is all shared. With --why, "
+    "one metric or that of each side.",
 )
 @click.option(
     "--vary-weights",
@@ -69,12 +78,18 @@ _OF_WEIGHTS = ("concentration", "draws")
 @result_format_option
 @plugin_option
 def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: tuple[str, ...], **params: Any) -> None:
-    """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties."""
+    """Compare runs over the same samples: differences with intervals, p-values, a ranking with ties.
+
+    With --why, say where the difference of two numbers comes from.
+    """
     from multimodal_eval.analysis.compare import compare_runs
     from multimodal_eval.analysis.composite import sensitivity
     from multimodal_eval.core.machine import cores
 
     context = click.get_current_context()
+    if params.pop("why"):
+        _explain(context, runs, params["metrics"], format_, plugins)
+        return
     unused = _OF_COMPARISONS if params.pop("vary_weights") else _OF_WEIGHTS
     for option in context.command.params:
         if option.name in unused and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
@@ -98,6 +113,23 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
     print_result(comparison, format_, comparison.to_dict)
     if fail_if_worse:
         _check(comparison)
+
+
+def _explain(
+    context: click.Context, runs: tuple[Any, ...], metrics: str | None, format_: str, plugins: tuple[str, ...]
+) -> None:
+    """Print why two numbers differ."""
+    from multimodal_eval.run.why import why
+
+    for option in context.command.params:
+        if option.name not in _OF_WHY and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} has no effect with --why")
+    if len(runs) != 2:
+        raise click.UsageError(f"--why explains the difference of two numbers. Got {len(runs)}")
+    register_plugins(plugins)
+    names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
+    result = why(*runs, metrics=names)
+    print_result(result, format_, result.to_dict)
 
 
 def _check(comparison: RunComparison) -> None:

@@ -252,9 +252,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Figures on one scale: dots with intervals, bars of shares, or a curve over `at`."""
+    """Figures on one scale: dots with intervals, bars of shares, a curve over `at`, or steps that start `at`."""
 
-    kind: Literal["dots", "bars", "curve"]
+    kind: Literal["dots", "bars", "curve", "waterfall"]
     series: Sequence[Series]
     title: str = ""
     unit: str = ""

@@ -27,6 +27,8 @@ __all__ = [
     "dots",
     "scale_of",
     "sides",
+    "step_scale",
+    "steps_of",
 ]
 
 # A notebook does not tell its theme, so each colour is readable on white and on nearly black. Texts keep the colour of
@@ -148,6 +150,24 @@ def bar(share: float, tone: str = "series-1", label: str = "") -> Drawing:
     return _svg(104, 14, label or f"{share:.0%}", [whole, part])
 
 
+def steps_of(figures: Sequence[Figure], starts: Sequence[float]) -> list[tuple[float, float]]:
+    """Where each bar of a waterfall starts and ends."""
+    return [(start, start + (figure.value or 0.0)) for figure, start in zip(figures, starts, strict=True)]
+
+
+def step_scale(steps: Sequence[tuple[float, float]]) -> Scale:
+    """The scale of a waterfall: it has the ends of all steps, and not the zero below the first and the last."""
+    return nice_scale([*(end for _, end in steps), *(start for start, _ in steps[1:-1])])
+
+
+def _step(start: float, end: float, scale: Scale, label: str) -> Drawing:
+    """A bar from where the last step ended, and in the colour of its sign."""
+    low, high = sorted(_x(scale.at(value), WIDTH) for value in (start, end))
+    tone = "series-1" if start == 0.0 else "good" if end >= start else "bad"
+    shape = Markup('<rect x="{}" y="6" width="{}" height="12" fill="{}"/>')
+    return _svg(WIDTH, _HEIGHT, label, [shape.format(low, max(high - low, 1.0), colour(tone))])
+
+
 def curve(figures: Sequence[Figure], at: Sequence[float], across: str, up: str) -> Drawing:
     """Figures (vertical) over their places (horizontal) on the same scale, beside the diagonal."""
     ends = [end for figure in figures for end in (figure.value, figure.low, figure.high)]
@@ -187,6 +207,11 @@ def chart(block: Chart) -> list[Drawing]:
     if block.kind == "curve":
         return [curve(series.figures, series.at, block.unit, series.name) for series in block.series]
     tones = [f"series-{index % 6 + 1}" for index, series in enumerate(block.series) for _ in series.figures]
+    if block.kind == "waterfall":
+        starts = [start for series in block.series for start in series.at]
+        steps = steps_of(figures, starts)
+        scale = step_scale(steps)
+        return [*(_step(*step, scale, in_words(f)) for step, f in zip(steps, figures, strict=True)), axis(scale)]
     if block.kind == "bars":
         drawn = [bar(f.value or 0.0, tone, in_words(f)) for f, tone in zip(figures, tones, strict=True)]
         return [*drawn, Drawing(Markup(""))]

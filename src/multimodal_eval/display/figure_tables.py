@@ -256,9 +256,11 @@ def as_figures(chart: Chart) -> Figures:
     rows = [
         FigureRow(figure, (series.name, figure.name or "") if several else (figure.name or series.name,), places)
         for series in chart.series
-        for figure, places in zip(series.figures, _places(series.at, len(series.figures)), strict=True)
+        for figure, places in zip(
+            series.figures, _places(series.at if chart.kind != "waterfall" else (), len(series.figures)), strict=True
+        )
     ]
-    has_places = any(series.at for series in chart.series)
+    has_places = any(series.at for series in chart.series) and chart.kind != "waterfall"
     heads = ("series", "of") if several else ("of",)
     return Figures(
         rows, heads, ("at",) if has_places else (), title=chart.title, caption=chart.unit, counts=chart.counts

@@ -44,6 +44,7 @@ DISPLAYS = {
     "ScoreValue": "display.of_scores.score_value_blocks",
     "SuiteTable": "display.of_suite.suite_table_blocks",
     "Sensitivity": "display.of_rankings.sensitivity_blocks",
+    "Why": "display.of_why.why_blocks",
 }
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as RichTable
 
-__all__ = ["TerminalRenderer", "axis_text", "bar_text", "dots_text"]
+__all__ = ["TerminalRenderer", "axis_text", "bar_text", "dots_text", "step_text"]
 
 WIDTH = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -57,6 +57,12 @@ def bar_text(share: float, width: int = WIDTH) -> str:
     """A share of the whole, to an eighth of a character."""
     eighths = round(8 * width * min(max(share, 0.0), 1.0))
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(width)
+
+
+def step_text(start: float, end: float, scale: Scale, width: int = WIDTH) -> str:
+    """A step of a waterfall: from where the last one ended."""
+    places = sorted(_place(scale, value, width) for value in (start, end))
+    return (" " * places[0] + "█" * max(1, places[1] - places[0])).ljust(width)[:width]
 
 
 def axis_text(scale: Scale, width: int = WIDTH) -> str:
@@ -112,13 +118,17 @@ class TerminalRenderer(Renderer[None]):
 
     def chart(self, block: Chart) -> None:
         """The figures, with a column of drawn characters."""
-        from multimodal_eval.display.drawings import scale_of
+        from multimodal_eval.display.drawings import scale_of, step_scale, steps_of
 
         figures = as_figures(block)
         shown = [row.figure for row in shown_rows(figures)]
         if block.kind == "bars":
             drawn = [bar_text(figure.value or 0.0) for figure in shown]
             drawn.append("")
+        elif block.kind == "waterfall":
+            steps = steps_of(shown, [start for series in block.series for start in series.at])
+            scale = step_scale(steps)
+            drawn = [*(step_text(*step, scale) for step in steps), axis_text(scale)]
         else:
             scale = scale_of(shown, with_origin=block.with_origin)
             drawn = [*(dots_text(figure, scale) for figure in shown), axis_text(scale)]

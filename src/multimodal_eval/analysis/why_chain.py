@@ -1,0 +1,319 @@
+"""Scores and numbers with some ingredients of B and the others of A: the steps between two numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.why_pairs import PARTS, Key, Mask, Side, Strata, Vector, causes_of, joined
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.evaluation.averages import Average, average_of
+from multimodal_eval.stats.exact import Nested, exact_mean
+
+__all__ = ["Chain", "Rescored", "Rescorer", "Sides"]
+
+_ALL = frozenset((part,) for part in PARTS)
+_FREE, _STILL = -1, -2  # samples whose score is computed, and those with the same score in both
+_ROUNDING = Fraction(1, 10**12)
+Codes = NDArray[np.int64]
+Numbers = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Whose ingredients a score is computed from: 0 is A, 1 is B."""
+
+    gold: int
+    answer: int
+    failure: int
+    reading: int
+    scoring: int
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """Scores of some samples, NaN if there is none, and what was read."""
+
+    values: Vector
+    read: Sequence[str | None]
+
+
+class Rescorer(Protocol):
+    """Computes scores from ingredients of both sides."""
+
+    def __call__(self, rows: tuple[Sequence[int], Sequence[int]], sides: Sides) -> Rescored:
+        """The scores of samples, given by their rows in A and in B; -1 if a side does not have the sample."""
+        ...
+
+
+class Chain:
+    """Scores and numbers with some ingredients of B and the others of A."""
+
+    def __init__(self, a: Side, b: Side, rescorer: Rescorer) -> None:
+        self.a, self.b, self.rescorer = a, b, rescorer
+        self.pairs = pairs = joined(a, b)
+        self.rows = tuple(rows.tolist() for rows in pairs.rows)
+        self.is_in = tuple(rows >= 0 for rows in pairs.rows)
+        both = self.is_in[0] & self.is_in[1]
+        self.values = tuple(_at(side.values, rows, np.nan) for side, rows in zip((a, b), pairs.rows, strict=True))
+        self.failed = tuple(_at(s.failed, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
+        self.reproduced = tuple(_at(s.reproduced, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
+        self.causes, codes, self.unknown_cause = causes_of(a, b, pairs)
+        self.cause = np.full(len(pairs.ids), -1, np.int64)
+        self.cause[: pairs.both] = codes
+        self.new_gold = both & np.array([self._texts("gold", n) for n in range(len(pairs.ids))], np.bool_)
+        self.fails = both & (self.failed[0] != self.failed[1])  # in one only
+        self.rules = self._rules()
+        self._known: dict[Sides, dict[int, tuple[float, str | None]]] = {}
+        self.lumps, self.lump_keys = self._lumps(both)
+        self.offsets = self._offsets()
+
+    def _texts(self, column: str, row: int) -> bool:
+        """Whether both sides have the text, and it is another one."""
+        i, j = self.rows[0][row], self.rows[1][row]
+        first = getattr(self.a, column)[i] if i >= 0 else None
+        second = getattr(self.b, column)[j] if j >= 0 else None
+        return first is not None and second is not None and first != second
+
+    def _rules(self) -> dict[str, bool]:
+        """Which of failure, reading and scoring are different."""
+        first, second = self.a.rule, self.b.rule
+        if first is None and second is None and self.a.program == self.b.program:
+            return dict.fromkeys(("failure", "reading", "scoring"), False)
+        if first is None or second is None:
+            return {"failure": False, "reading": True, "scoring": True}
+        return {n: getattr(first, n) != getattr(second, n) for n in ("failure", "reading", "scoring")}
+
+    @property
+    def can_mix(self) -> bool:
+        """Whether the reading of one side can be combined with the scoring of the other."""
+        return self.a.rule is not None and self.b.rule is not None and self.a.rule.metric == self.b.rule.metric
+
+    # samples whose scores cannot be computed in between
+
+    def _lumps(self, both: Mask) -> tuple[Codes, list[Key]]:
+        """The samples that pass from A to B at once, each with the number of its key; -1 for all others."""
+        lumps, keys = np.full(len(both), _FREE, np.int64), dict[Key, int]()
+        same = (self.values[0] == self.values[1]) | (np.isnan(self.values[0]) & np.isnan(self.values[1]))
+        known = self.reproduced[0] & self.reproduced[1]
+        lumps[both & same & ~known] = _STILL
+        for row in np.flatnonzero(both & ~same & ~known).tolist():
+            members: list[str] = []
+            if self.new_gold[row]:
+                members.append("gold")
+            if self.fails[row] or self.failed[0][row] or self._is_left_out(row):
+                members.append("failure")
+            elif self.cause[row] >= 0:
+                members += self.causes[self.cause[row]]
+            if not (self.failed[0][row] and self.failed[1][row]) and members != ["failure"]:
+                members += self._rule_members(row, has_other_text=self.cause[row] >= 0)
+            if not members:  # the same program gives the same answer two scores
+                members = ["scoring"]
+            lumps[row] = keys.setdefault(tuple(sorted(members, key=PARTS.index)), len(keys))
+        return lumps, list(keys)
+
+    def _is_left_out(self, row: int) -> bool:
+        """Whether the same answer counts in one number only."""
+        is_out = bool(np.isnan(self.values[0][row]) != np.isnan(self.values[1][row]))
+        return is_out and self.cause[row] < 0
+
+    def _rule_members(self, row: int, *, has_other_text: bool) -> list[str]:
+        """What differs in the rules, by the extractions that both logs have, if they have them."""
+        changed = [name for name in ("reading", "scoring") if self.rules[name]]
+        first, second = self.a.read[self.rows[0][row]], self.b.read[self.rows[1][row]]
+        if len(changed) == 2 and not has_other_text and first is not None and second is not None:
+            return ["scoring" if first.strip() == second.strip() else "reading"]
+        return changed
+
+    # scores
+
+    def scores(self, switched: frozenset[Key]) -> Vector:
+        """The score of every sample that counts, NaN for the others, with the ingredients of B that are switched."""
+        one = {name: int((name,) in switched) for name in PARTS}
+        values = np.full(len(self.pairs.ids), np.nan)
+        both = self.pairs.both
+        in_b = np.array([*(key in switched for key in self.causes), False], np.bool_)
+        is_b = in_b[self.cause]  # whose answer; the last entry is for -1
+        is_b[self.fails] = one["failure"] == 1
+        free = np.flatnonzero((self.lumps[:both] == _FREE) & ~(self.failed[0][:both] & self.failed[1][:both]))
+        values[free] = self._computed(free, is_b[free], one)
+        dead = np.flatnonzero(self.failed[0][:both] & self.failed[1][:both] & (self.lumps[:both] == _FREE))
+        values[dead] = self.values[one["failure"]][dead]
+        self._leave_out(values, one)
+        values[self.lumps == _STILL] = self.values[0][self.lumps == _STILL]
+        for number, key in enumerate(self.lump_keys):
+            rows = self.lumps == number
+            values[rows] = self.values[int(key in switched)][rows]
+        side = one["samples"]
+        alone = np.flatnonzero(self.is_in[side][both:]) + both
+        values[alone] = self._alone(alone, side, one)
+        return values
+
+    def _leave_out(self, values: Vector, one: dict[str, int]) -> None:
+        """The same answer, unscored in one only, belongs to the part `failure`, whatever leaves it out."""
+        both = np.arange(len(values)) < self.pairs.both
+        is_out = np.isnan(self.values[0]) != np.isnan(self.values[1])
+        chosen = both & is_out & (self.cause < 0) & ~self.fails & (self.lumps == _FREE)
+        wanted = self.values[one["failure"]]
+        wrong = chosen & (np.isnan(values) != np.isnan(wanted))
+        values[wrong] = wanted[wrong]
+
+    def _computed(self, rows: Codes, is_b: Mask, one: dict[str, int]) -> Vector:
+        """Scores of samples in both: those of a side if all that differs is of that side, else computed."""
+        mine, all_a, all_b = self._bits(rows, is_b, one)
+        values = np.where(all_a, self.values[0][rows], self.values[1][rows])
+        # A sample that failed in one only has that side's value as long as it has its answer.
+        for side in (0, 1):
+            held = self.fails[rows] & self.failed[side][rows] & (is_b == side)
+            values[held] = self.values[side][rows[held]]
+            mine &= ~held
+        open_rows = np.flatnonzero(mine & ~all_a & ~all_b)
+        for gold, answer in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            places = open_rows[(is_b[open_rows] == answer) & (self._gold_side(rows[open_rows], one) == gold)]
+            if len(places):
+                values[places] = self._rescored(rows[places], Sides(gold, answer, *(one[n] for n in PARTS[5:8])))
+        return values
+
+    def _gold_side(self, rows: Codes, one: dict[str, int]) -> Codes:
+        return np.where(self.new_gold[rows], one["gold"], 0)
+
+    def _bits(self, rows: Codes, is_b: Mask, one: dict[str, int]) -> tuple[Mask, Mask, Mask]:
+        """All rows, those where everything that differs is A's, and those where it is B's."""
+        all_a, all_b = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+        other = (self.cause[rows] >= 0) | self.fails[rows]
+        for differs, of_b in ((other, is_b), (self.new_gold[rows], np.full(len(rows), one["gold"] == 1))):
+            all_a &= ~differs | ~of_b
+            all_b &= ~differs | of_b
+        for name, is_other in self.rules.items():
+            if is_other:
+                all_a &= one[name] == 0
+                all_b &= one[name] == 1
+        return np.ones(len(rows), np.bool_), all_a, all_b
+
+    def _alone(self, rows: Codes, side: int, one: dict[str, int]) -> Vector:
+        """Samples in one side only, by the rules of the chain if their scores can be computed."""
+        values = self.values[side][rows].copy()
+        if all(one[name] == side for name, differs in self.rules.items() if differs):
+            return values
+        places = np.flatnonzero(self.reproduced[side][rows] & ~self.failed[side][rows])
+        if len(places) and self.a.rule is not None and self.b.rule is not None:
+            values[places] = self._rescored(rows[places], Sides(side, side, *(one[n] for n in PARTS[5:8])))
+        return values
+
+    def _rescored(self, rows: Codes, sides: Sides) -> Vector:
+        if self.can_mix or sides.reading == sides.scoring:
+            whole = sides if self.can_mix else replace(sides, failure=sides.reading)
+            return np.array([self._of(whole, rows)[row][0] for row in rows.tolist()], np.float64)
+        # Two metrics: if both read the same, the difference is in the credit.
+        pure = [self._of(Sides(sides.gold, sides.answer, side, side, side), rows) for side in (0, 1)]
+        reading, scoring = pure[sides.reading], pure[sides.scoring]
+        return np.array(
+            [
+                (scoring if reading[row][1] == scoring[row][1] else reading)[row][0]
+                if reading[row][1] is not None
+                else reading[row][0]
+                for row in rows.tolist()
+            ],
+            np.float64,
+        )
+
+    def _of(self, sides: Sides, rows: Codes) -> dict[int, tuple[float, str | None]]:
+        """The scores of samples with these ingredients, each computed once."""
+        known = self._known.setdefault(sides, {})
+        missing = [row for row in rows.tolist() if row not in known]
+        if missing:
+            scored = self.rescorer(([self.rows[0][n] for n in missing], [self.rows[1][n] for n in missing]), sides)
+            known.update(zip(missing, zip(scored.values.tolist(), scored.read, strict=True), strict=True))
+        return known
+
+    # numbers
+
+    def _offsets(self) -> tuple[Fraction, Fraction]:
+        """What each headline has beyond the average of its scores: rounding, or an average that is not known."""
+        found = []
+        for side, switched in ((self.a, frozenset[Key]()), (self.b, self.everything)):
+            mean = self._average(side, self.scores(switched))
+            if mean is None:
+                raise ConfigError(f"{side.name} has no scored sample of {side.metric}, so there is nothing to explain")
+            offset = side.headline * self.scale / side.scale - mean * self.scale
+            is_rounding = abs(offset) <= _ROUNDING * self.scale * max(
+                Fraction(1), abs(mean)
+            )  # of floating-point numbers
+            found.append(Fraction(0) if is_rounding else offset)
+        return found[0], found[1]
+
+    @property
+    def everything(self) -> frozenset[Key]:
+        """All parts: the ingredients of B."""
+        return _ALL | {*self.causes, *self.lump_keys}
+
+    @property
+    def scale(self) -> int:
+        """100 if both are shares."""
+        is_share = all(tuple(side.bounds) == (0, 1) for side in (self.a, self.b))
+        return 100 if is_share or 100 in (self.a.scale, self.b.scale) else 1
+
+    def _average(self, side: Side, values: Vector) -> Fraction | None:
+        if side.strata is not None:
+            return self._weighted(side.strata, values)
+        return self._by(average_of(side.average, side.metric), values)
+
+    def _weighted(self, strata: Strata, values: Vector) -> Fraction | None:
+        """The weighted sum over strata of the means of their clusters."""
+        weights = list(strata.weights)
+        other = self.b if strata is self.a.strata else self.a
+        own, place = (self.a, 0) if strata is self.a.strata else (self.b, 1)
+        known = other.strata.of if other.strata is not None and other.strata.by == strata.by else None
+        outer, inner = [], []
+        for n, rows in enumerate(zip(*self.rows, strict=True)):
+            row, further = rows[place], rows[1 - place]
+            text = strata.of[row] if row >= 0 else known[further] if known is not None else None
+            outer.append(weights.index(text) if text is not None and text in strata.weights else -1)
+            group = own.groups[row] if row >= 0 else other.groups[further]
+            inner.append(f"{text} {n}" if group is None else f"{text} {group}")
+        exact = {code: Fraction(repr(strata.weights[name])) for code, name in enumerate(weights)}
+        numbers = {text: code for code, text in enumerate(dict.fromkeys(inner))}
+        codes = np.array([-1 if o < 0 else numbers[i] for o, i in zip(outer, inner, strict=True)], np.int64)
+        return Nested([np.array(outer, np.int64), codes], exact).of(values)
+
+    def _by(self, average: Average, values: Vector) -> Fraction | None:
+        if average.kind == "micro":
+            return exact_mean(values[~np.isnan(values)])
+        if average.kind == "mean":
+            means = [self._by(member, values) for _, member in average.members]
+            known = [mean for mean in means if mean is not None]
+            return sum(known, Fraction(0)) / len(known) if len(known) == len(means) else None
+        levels = [self._codes(columns) for columns in average.groupings]
+        return Nested(levels, is_product=average.kind == "all-correct").of(values)
+
+    def _codes(self, columns: tuple[str, ...]) -> Codes:
+        """The group of each sample, by the columns of the side that has it; -1 without one."""
+        keys = self.a.keys(columns), self.b.keys(columns)
+        texts = [
+            None if i < 0 and j < 0 else (keys[0][i] if i >= 0 else None) or (keys[1][j] if j >= 0 else None)
+            for i, j in zip(*self.rows, strict=True)
+        ]
+        numbers: dict[str, int] = {}
+        return np.array([-1 if text is None else numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+
+    def number(self, switched: frozenset[Key], values: Vector) -> Fraction:
+        """The number with these ingredients, in the unit of the difference."""
+        side = int(("aggregation",) in switched)
+        mean = self._average((self.a, self.b)[side], values)
+        if mean is None:
+            raise ConfigError(
+                f"no sample is left that both {self.a.name} and {self.b.name} could be computed from: "
+                f"the average {(self.a, self.b)[side].average} has no scored sample"
+            )
+        return mean * self.scale + self.offsets[side]
+
+
+def _at(column: NDArray[Any], rows: Codes, missing: float | bool) -> NDArray[Any]:
+    """The column at these rows; -1 is a row that is missing."""
+    found = column[np.maximum(rows, 0)] if len(column) else np.full(len(rows), missing)
+    return np.where(rows >= 0, found, missing)

@@ -1,0 +1,169 @@
+"""Why two numbers differ: runs, logs of other harnesses, published answers or a recipe as the two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+
+from multimodal_eval.analysis.why import Why, explained
+from multimodal_eval.benchmarks.recipes import find_recipe, recipe
+from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.records import JsonObject
+from multimodal_eval.data.logs.log_format import RecordedScore
+from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.run.crosswalk import axis_of
+from multimodal_eval.run.evaluate import evaluate
+from multimodal_eval.run.import_log import import_log, recorded_settings
+from multimodal_eval.run.reproduction.answers import Source, answers_of
+from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, read_ledger
+from multimodal_eval.run.rescore import rescore
+from multimodal_eval.run.why_rules import Rescoring
+from multimodal_eval.run.why_sides import SideReader, Stated
+
+__all__ = ["why"]
+
+_VERDICT = "published.verdict"
+
+
+def why(
+    a: Location | Run, b: Location | Run, *, metrics: Sequence[str] = (), names: Sequence[str] | None = None
+) -> Why:
+    """Split the difference of two headline numbers into parts that sum exactly to it.
+
+    A side is a run, its folder, the log of another harness, a ledger with one entry of published answers, or the
+    name of a benchmark, whose recipe then scores the answers of the other side. `metrics` names the score of both, or
+    that of each.
+    """
+    if len(metrics) > 2:
+        raise ConfigError(f"name one metric, or that of each side. Got {', '.join(metrics)}")
+    first, second = _opened(a, b)
+    chosen = [
+        _metric(each, metrics[min(place, len(metrics) - 1)] if metrics else None)
+        for place, each in enumerate((first, second))
+    ]
+    shown = list(names) if names is not None else _names(first, second)
+    sides = [
+        SideReader(each.run, metric, name, each.headline)
+        for each, metric, name in zip((first, second), chosen, shown, strict=True)
+    ]
+    searches = any(side.rule is None for side in sides) and sides[0].program != sides[1].program
+    if searches:
+        for side in sides:
+            side.search()
+    return explained(sides[0].side, sides[1].side, Rescoring((sides[0], sides[1])))
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A run, its name, and the number that is stated beside it."""
+
+    run: Run
+    name: str
+    headline: Stated | None = None  # value, 100 if in percent, decimals
+
+
+def _opened(a: Location | Run, b: Location | Run) -> tuple[_Opened, _Opened]:
+    """Both sides; a recipe scores the answers of the other one."""
+    recipes = [isinstance(each, str | Path) and not Path(each).exists() and find_recipe(each) for each in (a, b)]
+    if all(recipes):
+        raise ConfigError(f"{a} and {b} are both benchmarks: one side needs answers, such as a run or a log")
+    if recipes[0]:
+        second = _open(b)
+        return _by_recipe(str(a), second), second
+    first = _open(a)
+    return first, (_by_recipe(str(b), first) if recipes[1] else _open(b))
+
+
+def _open(side: Location | Run) -> _Opened:
+    if isinstance(side, Run):
+        return _Opened(side, side.folder.name)
+    path = Path(side) if isinstance(side, str | Path) and "://" not in str(side) else None
+    if path is None or (path / "run.json").is_file():
+        run = Run(side)
+        return _Opened(run, run.folder.name)
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist, and no benchmark has this name: see `mmeval ls benchmarks`")
+    if path.suffix in (".yaml", ".yml"):
+        return _published(path)
+    try:
+        return _Opened(import_log(path, progress=False).run, path.name)
+    except ConfigError as error:
+        raise ConfigError(f"{error}\n`--why` compares scores of samples") from None
+
+
+def _by_recipe(name: str, other: _Opened) -> _Opened:
+    """The answers of the other side under the metric, rule and average of a recipe."""
+    chosen = recipe(name)
+    task = chosen.task
+    column = task.headline or (task.metrics or [""])[0]
+    base = task.variants.get(column, column)
+    if not base:
+        raise ConfigError(f"{chosen.file} has no metric by which answers could be scored")
+    axis = axis_of(resolve(base))
+    ruled = {axis: task.rules[column]} if axis is not None and column in task.rules else {}
+    settings: JsonObject = {
+        "metrics": [column],
+        "options": {column: {**task.options.get(column, {}), **ruled}},
+        "headline": column,
+        "skip_lint": True,
+        **({"variants": {column: base}} if base != column else {}),
+    }
+    run = rescore(other.run, settings, progress=False)
+    return _Opened(run, f"{other.name} by {chosen.name}")
+
+
+def _published(path: Path) -> _Opened:
+    """Published answers with the verdicts of their authors: the only entry of a ledger."""
+    ledger = read_ledger(path)
+    if len(ledger.entries) != 1:
+        titles = ", ".join(entry.title for entry in ledger.entries[:5])
+        raise ConfigError(f"{path} has {len(ledger.entries)} entries ({titles}). Keep the one that is compared")
+    (entry,) = ledger.entries
+    chosen = recipe(path.parent / entry.recipe if (path.parent / entry.recipe).exists() else entry.recipe)
+    answers = answers_of(entry, chosen, Source(path.parent), f"{path}: {entry.title}")
+    rows = [row for row in answers.rows if row.has_verdict]
+    if not rows:
+        raise ConfigError(f"{path}: the answers of {entry.title} have no verdicts, so their score cannot be explained")
+    samples = [
+        msgspec.structs.replace(
+            sample := row.sample(row.response),
+            metadata={**sample.metadata, _VERDICT: row.verdict or 0.0, "extracted_answer": row.extraction},
+        )
+        for row in rows
+    ]
+    settings = recorded_settings([RecordedScore(_VERDICT, low=0.0, high=1.0)])
+    run = evaluate(samples, progress=False, skip_lint=True, **settings)
+    stated = next((each for each in entry.published if each.figure == OVERALL and each.value is not None), None)
+    headline = None
+    if stated is not None:
+        scale = int(UNITS[stated.unit or chosen.task.unit or "fraction"])
+        headline = Fraction(repr(stated.value)), scale, stated.printed_digits
+    return _Opened(run, entry.title, headline)
+
+
+def _names(a: _Opened, b: _Opened) -> list[str]:
+    names = [a.name, b.name]
+    return names if names[0] != names[1] else [a.run.folder.label, b.run.folder.label]
+
+
+def _metric(opened: _Opened, name: str | None) -> str:
+    """The metric that is compared: the named one, or the headline."""
+    run = opened.run
+    known = [each for each in run.entries if run.entries[each].value is not None]
+    if name is None:
+        chosen = run.headline if run.headline in known else next(iter(known), None)
+        if chosen is None:
+            raise ConfigError(f"{opened.name} has no score of any sample")
+        return chosen
+    if name in run.entries:
+        return name
+    ends = [each for each in run.entries if each.partition(".")[2] == name]
+    if len(ends) == 1:
+        return ends[0]
+    raise UnknownNameError(f"metric of {opened.name}", name, list(run.entries))

@@ -1,0 +1,145 @@
+"""Which rule gives the scores of a log, and scores of one side's answers with ingredients of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from multimodal_eval.analysis.why_chain import Rescored, Sides
+from multimodal_eval.analysis.why_pairs import Mask, Vector
+from multimodal_eval.core.batch import Batch
+from multimodal_eval.core.corpus import default_state, fitted
+from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.metric import Metric, configured, declared_options
+from multimodal_eval.core.sample import Sample, has
+from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.evaluation.metrics_registry import list_available, resolve
+from multimodal_eval.run.crosswalk import axis_of, rules_of_metric
+
+__all__ = ["AVERAGES", "CONVENTIONS", "READING", "Rescoring", "best_rules"]
+
+CONVENTIONS = ("random", "unread")  # options that say what an answer without a reading counts as
+READING = ("fallback", "normalise")  # options that read, beside the rule
+AVERAGES = ("average", "rotations")
+_LOOKED_AT = 300  # samples, before a rule is tried on all
+_CHEAP = ("thread", "process")
+_GOLD = ("expected_answer", "references", "caption", "annotations", "boxes", "choices")
+
+
+class Answers(Protocol):
+    """The samples of a side, and the metric that scores them."""
+
+    name: str
+    base: Metric | None
+    options: dict[str, Any]
+
+    @property
+    def samples(self) -> list[Sample]:
+        """All samples."""
+
+
+def best_rules(samples: list[Sample], values: Vector) -> tuple[Metric, dict[str, Any], Mask, list[str]] | None:
+    """The rule that gives most of the scores, its samples, and the names of all that give as many."""
+    known = np.flatnonzero(~np.isnan(values))
+    few = known if len(known) <= _LOOKED_AT else known[:: max(1, len(known) // _LOOKED_AT)]
+    if not len(few):
+        return None
+    tried = [(*each, _agreeing(each, samples, values, few)) for each in _candidates(samples)]
+    if not tried:
+        return None
+    most = max(int(agreeing.sum()) for *_, agreeing in tried)
+    kept = [each for each in tried if int(each[2].sum()) == most]
+    if len(few) < len(known):
+        kept = [(metric, options, _agreeing((metric, options), samples, values, known)) for metric, options, _ in kept]
+        most = max(int(agreeing.sum()) for *_, agreeing in kept)
+        kept = [each for each in kept if int(each[2].sum()) == most]
+    metric, options, agreeing = kept[0]
+    reproduced = np.zeros(len(samples), np.bool_)
+    reproduced[known] = agreeing
+    names = [f"{m.name} {o[str(axis_of(m))]}" for m, o, _ in kept]
+    return metric, options, reproduced, names
+
+
+def _candidates(samples: Sequence[Sample]) -> Iterator[tuple[Metric, dict[str, Any]]]:
+    """Every rule of every metric that the samples have what it needs for; rules for choices come first."""
+    first = samples[:50]
+    names = [name for name in list_available() if (axis := axis_of(resolve(name))) is not None and axis == "rule"]
+    for name in sorted(names, key=lambda name: (name != "multiple_choice", name != "exact_match", name)):
+        metric = resolve(name)
+        needs = [need for need in metric.needs if need != "generated_answer"]
+        if metric.placement not in _CHEAP or metric.bounds[1] != 1 or metric.direction != "higher":
+            continue
+        if not all(any(has(sample, str(need)) for sample in first) for need in needs):
+            continue
+        extras: list[dict[str, Any]] = [{}]
+        if "random" in declared_options(metric):
+            extras = [{"random": "expected"}, {}]
+        for rule in rules_of_metric(name):
+            for extra in extras:
+                yield metric, {"rule": rule, **extra}
+
+
+def _agreeing(
+    candidate: tuple[Metric, dict[str, Any]], samples: Sequence[Sample], values: Vector, rows: NDArray[np.int64]
+) -> Mask:
+    """The rows with the score that a rule gives."""
+    metric, options = candidate
+    scored = _scored(configured(metric, options), [samples[row] for row in rows.tolist()])
+    return np.isclose(scored.values, values[rows], rtol=0, atol=1e-9)
+
+
+def _scored(metric: Metric, samples: Sequence[Sample], fit: Sequence[Sample] | None = None) -> Rescored:
+    """The scores of samples; `fit` are all samples of the run."""
+    state = fitted(metric, fit if fit is not None else samples) if metric.corpus is not None else default_state(metric)
+    scores = score_rows(metric, metric.open(state), Batch.of(samples))
+    details = getattr(scores, "details", {})
+    return Rescored(scores.values, [_read_of(details.get(row)) for row in range(len(samples))])
+
+
+def _read_of(details: Mapping[str, Any] | None) -> str | None:
+    read = None if details is None else details.get("read")
+    return None if read is None else str(read)
+
+
+class Rescoring:
+    """Scores the answers of one side with ingredients of the other."""
+
+    def __init__(self, readers: tuple[Answers, Answers]) -> None:
+        self.readers = readers
+        self._metrics: dict[tuple[int, int, int], Metric] = {}
+
+    def __call__(self, rows: tuple[Sequence[int], Sequence[int]], sides: Sides) -> Rescored:
+        """The scores of samples, given by their rows in A and in B."""
+        metric = self._metric(sides)
+        answering, golden = self.readers[sides.answer].samples, self.readers[sides.gold].samples
+        samples = [
+            self._sample(answering[i], golden[j] if j >= 0 else None) if sides.answer != sides.gold else answering[i]
+            for i, j in zip(rows[sides.answer], rows[sides.gold], strict=True)
+        ]
+        return _scored(metric, samples, answering)
+
+    def _sample(self, answer: Sample, gold: Sample | None) -> Sample:
+        if gold is None:
+            return answer
+        names = ("expected_answer", "references", "caption", "annotations", "boxes", "choices")
+        return msgspec.structs.replace(answer, **{name: getattr(gold, name) for name in names})
+
+    def _metric(self, sides: Sides) -> Metric:
+        key = sides.failure, sides.reading, sides.scoring
+        if key not in self._metrics:
+            scoring, reading = self.readers[sides.scoring], self.readers[sides.reading]
+            base = scoring.base
+            if base is None or reading.base is None:
+                raise ConfigError(f"{scoring.name} has no rule")  # callers ask only for rules that are known
+            options = dict(scoring.options)
+            axis = axis_of(base)
+            for source, names in ((reading, (axis, *READING)), (self.readers[sides.failure], CONVENTIONS)):
+                options |= {name: source.options[name] for name in names if name is not None and name in source.options}
+            known = declared_options(base)
+            dropped = {name: value for name, value in options.items() if name in known and name not in AVERAGES}
+            self._metrics[key] = configured(base, dropped)
+        return self._metrics[key]
