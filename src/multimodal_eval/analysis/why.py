@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -225,7 +226,7 @@ class _Parts(Chain):
         if not change.any():
             return Figure(point, None, None, None, "no interval: no sample changed", name=" + ".join(key))
         estimate = Estimate(point, change)
-        found = interval(estimate, self._clusters())
+        found = interval(estimate, self._clusters)
         return Figure(point, found.stderr, found.low, found.high, found.method, name=" + ".join(key))
 
     def _influence(self, values: Vector) -> Vector:
@@ -234,6 +235,7 @@ class _Parts(Chain):
         mean = float(values[scored].mean())
         return np.where(scored, (values - mean) * (len(values) / int(scored.sum())) * self.scale, 0.0)
 
+    @cached_property
     def _clusters(self) -> Codes | None:
         import pyarrow as pa
 

@@ -69,6 +69,7 @@ class Chain:
         self.new_gold = both & np.array([self._texts("gold", n) for n in range(len(pairs.ids))], np.bool_)
         self.fails = both & (self.failed[0] != self.failed[1])  # in one only
         self.rules = self._rules()
+        self._groups: dict[tuple[str, ...], Codes] = {}
         self._known: dict[Sides, dict[int, tuple[float, str | None]]] = {}
         self.lumps, self.lump_keys = self._lumps(both)
         self.offsets = self._offsets()
@@ -293,6 +294,11 @@ class Chain:
 
     def _codes(self, columns: tuple[str, ...]) -> Codes:
         """The group of each sample, by the columns of the side that has it; -1 without one."""
+        if columns not in self._groups:
+            self._groups[columns] = self._found_codes(columns)
+        return self._groups[columns]
+
+    def _found_codes(self, columns: tuple[str, ...]) -> Codes:
         keys = self.a.keys(columns), self.b.keys(columns)
         texts = [
             None if i < 0 and j < 0 else (keys[0][i] if i >= 0 else None) or (keys[1][j] if j >= 0 else None)

@@ -264,7 +264,7 @@ def _same_settings(first: Mapping[str, object] | None, second: Mapping[str, obje
 
 
 def _thinks(answer: str | None) -> bool:
-    return answer is not None and _THINKING.match(answer) is not None
+    return answer is not None and "</think" in answer and _THINKING.match(answer) is not None
 
 
 def _without_thinking(answer: str | None) -> str | None:
