@@ -181,7 +181,7 @@ class _Parts(Chain):
         lumped = moved[self.lumps[moved] >= 0]
         if len(lumped) and len(key) > 1:
             return "unknown"
-        if key in (("reading",), ("scoring",)) and len(lumped):
+        if key in (("reading",), ("scoring",)) and not all(each[lumped].all() for each in self.accounted):
             return "attributed"
         return "certain"
 

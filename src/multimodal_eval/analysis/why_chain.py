@@ -63,6 +63,8 @@ class Chain:
         self.values = tuple(_at(side.values, rows, np.nan) for side, rows in zip((a, b), pairs.rows, strict=True))
         self.failed = tuple(_at(s.failed, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
         self.reproduced = tuple(_at(s.reproduced, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
+        explained = (_at(s.explained_by_read, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
+        self.accounted = [known | read for known, read in zip(self.reproduced, explained, strict=True)]
         self.causes, codes, self.unknown_cause = causes_of(a, b, pairs)
         self.cause = np.full(len(pairs.ids), -1, np.int64)
         self.cause[: pairs.both] = codes
@@ -209,7 +211,8 @@ class Chain:
     def _rescored(self, rows: Codes, sides: Sides) -> Vector:
         if self.can_mix or sides.reading == sides.scoring:
             whole = sides if self.can_mix else replace(sides, failure=sides.reading)
-            return np.array([self._of(whole, rows)[row][0] for row in rows.tolist()], np.float64)
+            known = self._of(whole, rows)
+            return np.array([known[row][0] for row in rows.tolist()], np.float64)
         # Two metrics: if both read the same, the difference is in the credit.
         pure = [self._of(Sides(sides.gold, sides.answer, side, side, side), rows) for side in (0, 1)]
         reading, scoring = pure[sides.reading], pure[sides.scoring]

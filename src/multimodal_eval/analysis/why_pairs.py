@@ -78,6 +78,7 @@ class Side:
     groups: Texts  # clusters
     rule: Ruling | None
     reproduced: Mask  # samples whose score the rule computes
+    explained_by_read: Mask  # samples whose score a rule computes from what the log says was extracted
     keys: Callable[[tuple[str, ...]], Texts]  # the groups of samples by columns
     asked_with: Callable[[Sequence[int], Mapping[str, object]], Texts] | None = None  # digests, with other parameters
     strata: Strata | None = None

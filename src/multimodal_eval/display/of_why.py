@@ -41,8 +41,9 @@ def why_blocks(why: Why, samples: int = 2) -> Iterator[Block]:
     shown = _adding_up(why, digits)
     kept = [part for part in why.parts if part.value or part.moved or part.last]
     yield Verdict(why_sentence(why))
-    yield _waterfall(why, kept, shown, digits)
-    yield _table(why, kept, shown, digits)
+    if kept:
+        yield _waterfall(why, kept, shown, digits)
+        yield _table(why, kept, shown, digits)
     for part in kept:
         if part.settle:
             yield Finding(part.settle, level="note", about=[f"{part.name} ({part.confidence})"])

@@ -13,6 +13,7 @@ from multimodal_eval.analysis.why import Why, explained
 from multimodal_eval.benchmarks.recipes import find_recipe, recipe
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.records import JsonObject
+from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.logs.log_format import RecordedScore
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
@@ -20,7 +21,7 @@ from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.crosswalk import axis_of
 from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.run.import_log import import_log, recorded_settings
-from multimodal_eval.run.reproduction.answers import Source, answers_of
+from multimodal_eval.run.reproduction.answers import Row, Source, answers_of
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, read_ledger
 from multimodal_eval.run.rescore import rescore
 from multimodal_eval.run.why_rules import Rescoring
@@ -54,8 +55,9 @@ def why(
     ]
     searches = any(side.rule is None for side in sides) and sides[0].program != sides[1].program
     if searches:
+        both = {*sides[0].rule_names} & {*sides[1].rule_names}
         for side in sides:
-            side.search()
+            side.settle_rule([name for name in side.rule_names if name in both])
     return explained(sides[0].side, sides[1].side, Rescoring((sides[0], sides[1])))
 
 
@@ -130,13 +132,7 @@ def _published(path: Path) -> _Opened:
     rows = [row for row in answers.rows if row.has_verdict]
     if not rows:
         raise ConfigError(f"{path}: the answers of {entry.title} have no verdicts, so their score cannot be explained")
-    samples = [
-        msgspec.structs.replace(
-            sample := row.sample(row.response),
-            metadata={**sample.metadata, _VERDICT: row.verdict or 0.0, "extracted_answer": row.extraction},
-        )
-        for row in rows
-    ]
+    samples = [_as_published(row) for row in rows]
     settings = recorded_settings([RecordedScore(_VERDICT, low=0.0, high=1.0)])
     run = evaluate(samples, progress=False, skip_lint=True, **settings)
     stated = next((each for each in entry.published if each.figure == OVERALL and each.value is not None), None)
@@ -144,12 +140,22 @@ def _published(path: Path) -> _Opened:
     if stated is not None:
         scale = int(UNITS[stated.unit or chosen.task.unit or "fraction"])
         headline = Fraction(repr(stated.value)), scale, stated.printed_digits
-    return _Opened(run, entry.title, headline)
+    return _Opened(run, f"{entry.title}, as published", headline)
+
+
+def _as_published(row: Row) -> Sample:
+    """The sample with the verdict of the authors. Columns with lists stay out: files mix them with texts."""
+    kept = {name: value for name, value in row.columns.items() if isinstance(value, str)}
+    kept = {name: value for name, value in kept.items() if name not in FIELDS}
+    more = {_VERDICT: row.verdict or 0.0, **({} if row.extraction is None else {"extracted_answer": row.extraction})}
+    gold = [row.gold] if isinstance(row.gold, str) else row.gold
+    return msgspec.structs.replace(
+        row.sample(row.response), expected_answer=None, references=gold, metadata={**kept, **more}
+    )
 
 
 def _names(a: _Opened, b: _Opened) -> list[str]:
-    names = [a.name, b.name]
-    return names if names[0] != names[1] else [a.run.folder.label, b.run.folder.label]
+    return [a.name, b.name] if a.name != b.name else [f"A ({a.name})", f"B ({b.name})"]
 
 
 def _metric(opened: _Opened, name: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -20,11 +21,12 @@ from multimodal_eval.core.scoring import score_rows
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from multimodal_eval.run.crosswalk import axis_of, rules_of_metric
 
-__all__ = ["AVERAGES", "CONVENTIONS", "READING", "Rescoring", "best_rules"]
+__all__ = ["AVERAGES", "CONVENTIONS", "READING", "RULE", "FoundRule", "Rescoring", "best_rules"]
 
 CONVENTIONS = ("random", "unread")  # options that say what an answer without a reading counts as
 READING = ("fallback", "normalise")  # options that read, beside the rule
 AVERAGES = ("average", "rotations")
+RULE = "rule"  # the option that names it
 _LOOKED_AT = 300  # samples, before a rule is tried on all
 _CHEAP = ("thread", "process")
 _GOLD = ("expected_answer", "references", "caption", "annotations", "boxes", "choices")
@@ -42,32 +44,39 @@ class Answers(Protocol):
         """All samples."""
 
 
-def best_rules(samples: list[Sample], values: Vector) -> tuple[Metric, dict[str, Any], Mask, list[str]] | None:
-    """The rule that gives most of the scores, its samples, and the names of all that give as many."""
+@dataclass(frozen=True)
+class FoundRule:
+    """A rule that was tried on the answers of a log, and the samples whose score it gives."""
+
+    metric: Metric
+    options: dict[str, Any]
+    reproduced: Mask
+
+    @property
+    def name(self) -> str:
+        """The metric and the rule."""
+        return f"{self.metric.name} {self.options[RULE]}"
+
+
+def best_rules(samples: list[Sample], values: Vector) -> list[FoundRule]:
+    """The rules that give most of the scores; several may give as many."""
     known = np.flatnonzero(~np.isnan(values))
     few = known if len(known) <= _LOOKED_AT else known[:: max(1, len(known) // _LOOKED_AT)]
-    if not len(few):
-        return None
-    tried = [(*each, _agreeing(each, samples, values, few)) for each in _candidates(samples)]
-    if not tried:
-        return None
-    most = max(int(agreeing.sum()) for *_, agreeing in tried)
-    kept = [each for each in tried if int(each[2].sum()) == most]
+    found = _most([_tried(*each, samples, values, few) for each in _candidates(samples)] if len(few) else [])
     if len(few) < len(known):
-        kept = [(metric, options, _agreeing((metric, options), samples, values, known)) for metric, options, _ in kept]
-        most = max(int(agreeing.sum()) for *_, agreeing in kept)
-        kept = [each for each in kept if int(each[2].sum()) == most]
-    metric, options, agreeing = kept[0]
-    reproduced = np.zeros(len(samples), np.bool_)
-    reproduced[known] = agreeing
-    names = [f"{m.name} {o[str(axis_of(m))]}" for m, o, _ in kept]
-    return metric, options, reproduced, names
+        found = _most([_tried(each.metric, each.options, samples, values, known) for each in found])
+    return list({each.name: each for each in reversed(found)}.values())[::-1]
+
+
+def _most(found: list[FoundRule]) -> list[FoundRule]:
+    most = max((int(each.reproduced.sum()) for each in found), default=0)
+    return [each for each in found if int(each.reproduced.sum()) == most]
 
 
 def _candidates(samples: Sequence[Sample]) -> Iterator[tuple[Metric, dict[str, Any]]]:
     """Every rule of every metric that the samples have what it needs for; rules for choices come first."""
     first = samples[:50]
-    names = [name for name in list_available() if (axis := axis_of(resolve(name))) is not None and axis == "rule"]
+    names = [name for name in list_available() if axis_of(resolve(name)) == RULE]
     for name in sorted(names, key=lambda name: (name != "multiple_choice", name != "exact_match", name)):
         metric = resolve(name)
         needs = [need for need in metric.needs if need != "generated_answer"]
@@ -80,16 +89,17 @@ def _candidates(samples: Sequence[Sample]) -> Iterator[tuple[Metric, dict[str, A
             extras = [{"random": "expected"}, {}]
         for rule in rules_of_metric(name):
             for extra in extras:
-                yield metric, {"rule": rule, **extra}
+                yield metric, {RULE: rule, **extra}
 
 
-def _agreeing(
-    candidate: tuple[Metric, dict[str, Any]], samples: Sequence[Sample], values: Vector, rows: NDArray[np.int64]
-) -> Mask:
-    """The rows with the score that a rule gives."""
-    metric, options = candidate
-    scored = _scored(configured(metric, options), [samples[row] for row in rows.tolist()])
-    return np.isclose(scored.values, values[rows], rtol=0, atol=1e-9)
+def _tried(
+    metric: Metric, options: dict[str, Any], samples: list[Sample], values: Vector, rows: NDArray[np.int64]
+) -> FoundRule:
+    """The rows, of those that are looked at, with the score that a rule gives."""
+    scored = _scored(configured(metric, options), [samples[row] for row in rows.tolist()], samples)
+    reproduced = np.zeros(len(samples), np.bool_)
+    reproduced[rows] = np.isclose(scored.values, values[rows], rtol=0, atol=1e-9)
+    return FoundRule(metric, options, reproduced)
 
 
 def _scored(metric: Metric, samples: Sequence[Sample], fit: Sequence[Sample] | None = None) -> Rescored:

@@ -17,7 +17,7 @@ from multimodal_eval.analysis.slices import slice_value
 from multimodal_eval.analysis.why_pairs import Mask, Ruling, Side, Strata, Texts, Vector
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.generation_config import Parameters
-from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.records import COMPOSITE, RECORDED
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run import Run
@@ -27,7 +27,7 @@ from multimodal_eval.generate.prompts import Prompts
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.ask.ask import run_async
 from multimodal_eval.run.crosswalk import axis_of
-from multimodal_eval.run.why_rules import AVERAGES, CONVENTIONS, READING, best_rules
+from multimodal_eval.run.why_rules import AVERAGES, CONVENTIONS, READING, RULE, FoundRule, best_rules
 from multimodal_eval.stats.exact import exact_mean
 
 __all__ = ["SideReader", "Stated"]
@@ -52,6 +52,7 @@ class SideReader:
         self.base, self.options = self._definition()
         self.notes: list[str] = []
         self.settles: dict[str, str] = {}
+        self.explained_by_read: Mask = np.zeros(len(run), np.bool_)
         self.reproduced: Mask = np.full(len(run), self.rule is not None)
         _refuse_other_kinds(run, metric, name, self.average)
 
@@ -188,6 +189,7 @@ class SideReader:
             groups=self._details.get("group", [None] * len(samples)),
             rule=self.rule,
             reproduced=self.reproduced,
+            explained_by_read=self.explained_by_read,
             keys=self._keys,
             asked_with=self._asked_with if self.run.info.config.generation is not None else None,
             strata=self.strata,
@@ -359,27 +361,56 @@ class SideReader:
 
     # the rule
 
-    def search(self) -> None:
-        """Find the rule that gives the scores of the log, if the log does not name it."""
-        if self.rule is not None:
+    @cached_property
+    def found(self) -> list[FoundRule]:
+        """The rules that give most of the scores, if the run names none."""
+        return best_rules(self.samples, self._values) if self.base is None else []
+
+    def _settle_read(self, known: Mask) -> None:
+        """Find the rule that gives the scores from what was extracted, if the log has that."""
+        read = self._read(self.samples)
+        if not any(text is not None for text in read):
             return
-        best = best_rules(self.samples, self._values)
-        if best is None:
-            self._note("reading", "by which rule it reads answers: none that is known fits its answers")
+        samples = [
+            msgspec.structs.replace(sample, generated_answer=text or "")
+            for sample, text in zip(self.samples, read, strict=True)
+        ]
+        best = next(iter(best_rules(samples, self._values)), None)
+        if best is not None and 2 * int(best.reproduced.sum()) > int(known.sum()):
+            self.explained_by_read = best.reproduced
+            count = int(best.reproduced[known].sum())
+            self.notes.append(
+                f"{self.name} has what was extracted: {best.name} gives {count:,} of {int(known.sum()):,} scores of it"
+            )
+
+    @property
+    def rule_names(self) -> list[str]:
+        """The rule of the run, or those that were found."""
+        if self.base is None:
+            return [each.name for each in self.found]
+        return [f"{self.base.name} {self.options.get(RULE)}"]
+
+    def settle_rule(self, preferred: Sequence[str]) -> None:
+        """Take the rule that gives the scores of the log; of several, one that the other side may have, too."""
+        if self.base is not None:
             return
-        metric, options, reproduced, names = best
         known = ~np.isnan(self._values)
-        share = float(reproduced[known].mean()) if known.any() else 0.0
-        others = f" (as do {', '.join(names[1:4])})" if len(names) > 1 else ""
-        axis = axis_of(metric)
-        shown = f"{metric.name}, {axis} {options.get(str(axis))}"
-        count = int(reproduced[known].sum())
-        self.notes.append(f"{self.name} names no rule: {shown} gives {count:,} of {int(known.sum()):,} scores{others}")
-        if share < 0.5:
+        best = next((each for each in self.found if each.name in preferred), next(iter(self.found), None))
+        count = 0 if best is None else int(best.reproduced[known].sum())
+        if best is None or 2 * count < int(known.sum()):
+            self._settle_read(known)
+            self._note("reading", "by which rule it reads answers: none that is known fits its scores")
             return
-        self.base, self.options = metric, {**options, "average": self.average}
-        self.reproduced = reproduced | (np.isnan(self._values) & False)
-        rest = f"how {int((~reproduced & known).sum()):,} of its scores come about, which are not those of {shown}"
+        others = [each.name for each in self.found if each is not best]
+        more = f" (as do {len(others)} others, such as {others[0]})" if others else ""
+        self.notes.append(
+            f"{self.name} names no rule: {best.name} gives {count:,} of {int(known.sum()):,} scores{more}"
+        )
+        self._settle_read(known)
+        self.base = best.metric
+        self.options = {**configured(best.metric, best.options).options, "average": self.average}
+        self.reproduced = best.reproduced
+        rest = f"how {int(known.sum()) - count:,} of its scores come about, which {best.name} does not give"
         self.settles.update(dict.fromkeys(("reading", "scoring"), rest))
 
 
