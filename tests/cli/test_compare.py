@@ -155,3 +155,43 @@ def test_power(folder):
     assert "all differences of the pilot runs are equal" in equal
     assert "name two pilot runs" in mmeval("power", "--effect", "0.1", code=2).stderr
     assert "name --effect" in mmeval("power", "--sd", "1", code=2).stderr
+
+
+@pytest.fixture
+def two_rules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = ["red", "Red", "it is blue", "green"]
+    rows = [
+        {"id": str(n), "references": [text.split()[-1].lower()], "generated_answer": text}
+        for n, text in enumerate(texts)
+    ]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for name, rule in (("strict", "none@1"), ("lower", "lower@1")):
+        option = f"exact_match.rule={rule}"
+        mmeval("score", "answers.jsonl", "--metrics", "exact_match", "--option", option, "-o", name)
+    return tmp_path
+
+
+def test_why_two_numbers_differ(two_rules):
+    out = mmeval("compare", "--why", "strict", "lower").stdout
+    expected = "lower is 25.00 points above strict: +25.00 from reading: rule none@1 → lower@1 (1 sample, certain)"
+    assert out.splitlines()[0] == expected
+    assert "exactly the difference" in out
+    result = json.loads(mmeval("compare", "--why", "strict", "lower", "--format", "json").stdout)
+    assert (result["exact_difference"], result["sum_error"], result["settled"]) == ("25", "0", 1.0)
+    (part,) = (part for part in result["parts"] if part["value"])
+    assert (part["name"], part["exact"], part["ids"], part["confidence"]) == ("reading", "25", ["1"], "certain")
+    markdown = mmeval("compare", "--why", "strict", "lower", "--format", "markdown").stdout
+    assert "| reading | rule none@1 → lower@1 | \\+25.00 |" in markdown
+    assert "<details><summary>moved by reading</summary>" in markdown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["strict"], "--why explains the difference of two numbers. Got 1"),
+        (["strict", "lower", "--margin", "0.1"], "--margin has no effect with --why"),
+    ],
+)
+def test_wrong_use_of_why(two_rules, arguments, message):
+    assert message in mmeval("compare", "--why", *arguments, code=2).stderr

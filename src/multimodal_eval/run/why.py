@@ -27,7 +27,7 @@ from multimodal_eval.run.rescore import rescore
 from multimodal_eval.run.why_rules import Rescoring
 from multimodal_eval.run.why_sides import SideReader, Stated
 
-__all__ = ["why"]
+__all__ = ["OpenedSide", "opened_side", "why"]
 
 _VERDICT = "published.verdict"
 
@@ -62,7 +62,7 @@ def why(
 
 
 @dataclass(frozen=True)
-class _Opened:
+class OpenedSide:
     """A run, its name, and the number that is stated beside it."""
 
     run: Run
@@ -70,36 +70,37 @@ class _Opened:
     headline: Stated | None = None  # value, 100 if in percent, decimals
 
 
-def _opened(a: Location | Run, b: Location | Run) -> tuple[_Opened, _Opened]:
+def _opened(a: Location | Run, b: Location | Run) -> tuple[OpenedSide, OpenedSide]:
     """Both sides; a recipe scores the answers of the other one."""
     recipes = [isinstance(each, str | Path) and not Path(each).exists() and find_recipe(each) for each in (a, b)]
     if all(recipes):
         raise ConfigError(f"{a} and {b} are both benchmarks: one side needs answers, such as a run or a log")
     if recipes[0]:
-        second = _open(b)
+        second = opened_side(b)
         return _by_recipe(str(a), second), second
-    first = _open(a)
-    return first, (_by_recipe(str(b), first) if recipes[1] else _open(b))
+    first = opened_side(a)
+    return first, (_by_recipe(str(b), first) if recipes[1] else opened_side(b))
 
 
-def _open(side: Location | Run) -> _Opened:
+def opened_side(side: Location | Run) -> OpenedSide:
+    """The run of a side."""
     if isinstance(side, Run):
-        return _Opened(side, side.folder.name)
+        return OpenedSide(side, side.folder.name)
     path = Path(side) if isinstance(side, str | Path) and "://" not in str(side) else None
     if path is None or (path / "run.json").is_file():
         run = Run(side)
-        return _Opened(run, run.folder.name)
+        return OpenedSide(run, run.folder.name)
     if not path.exists():
         raise ConfigError(f"{path} does not exist, and no benchmark has this name: see `mmeval ls benchmarks`")
     if path.suffix in (".yaml", ".yml"):
         return _published(path)
     try:
-        return _Opened(import_log(path, progress=False).run, path.name)
+        return OpenedSide(import_log(path, progress=False).run, path.name)
     except ConfigError as error:
         raise ConfigError(f"{error}\n`--why` compares scores of samples") from None
 
 
-def _by_recipe(name: str, other: _Opened) -> _Opened:
+def _by_recipe(name: str, other: OpenedSide) -> OpenedSide:
     """The answers of the other side under the metric, rule and average of a recipe."""
     chosen = recipe(name)
     task = chosen.task
@@ -117,10 +118,10 @@ def _by_recipe(name: str, other: _Opened) -> _Opened:
         **({"variants": {column: base}} if base != column else {}),
     }
     run = rescore(other.run, settings, progress=False)
-    return _Opened(run, f"{other.name} by {chosen.name}")
+    return OpenedSide(run, f"{other.name} by {chosen.name}")
 
 
-def _published(path: Path) -> _Opened:
+def _published(path: Path) -> OpenedSide:
     """Published answers with the verdicts of their authors: the only entry of a ledger."""
     ledger = read_ledger(path)
     if len(ledger.entries) != 1:
@@ -140,7 +141,7 @@ def _published(path: Path) -> _Opened:
     if stated is not None:
         scale = int(UNITS[stated.unit or chosen.task.unit or "fraction"])
         headline = Fraction(repr(stated.value)), scale, stated.printed_digits
-    return _Opened(run, f"{entry.title}, as published", headline)
+    return OpenedSide(run, f"{entry.title}, as published", headline)
 
 
 def _as_published(row: Row) -> Sample:
@@ -154,11 +155,11 @@ def _as_published(row: Row) -> Sample:
     )
 
 
-def _names(a: _Opened, b: _Opened) -> list[str]:
+def _names(a: OpenedSide, b: OpenedSide) -> list[str]:
     return [a.name, b.name] if a.name != b.name else [f"A ({a.name})", f"B ({b.name})"]
 
 
-def _metric(opened: _Opened, name: str | None) -> str:
+def _metric(opened: OpenedSide, name: str | None) -> str:
     """The metric that is compared: the named one, or the headline."""
     run = opened.run
     known = [each for each in run.entries if run.entries[each].value is not None]
