@@ -58,6 +58,11 @@ def why(
         both = {*sides[0].rule_names} & {*sides[1].rule_names}
         for side in sides:
             side.settle_rule([name for name in side.rule_names if name in both])
+    for each, side in zip((first, second), sides, strict=True):
+        if not metrics and each.run.headline not in (None, side.metric):
+            side.notes.append(
+                f"{each.run.headline} of {side.name} is not a mean over samples, so {side.metric} is explained"
+            )
     return explained(sides[0].side, sides[1].side, Rescoring((sides[0], sides[1])))
 
 
@@ -164,10 +169,10 @@ def _metric(opened: OpenedSide, name: str | None) -> str:
     run = opened.run
     known = [each for each in run.entries if run.entries[each].value is not None]
     if name is None:
-        chosen = run.headline if run.headline in known else next(iter(known), None)
-        if chosen is None:
+        if not known:
             raise ConfigError(f"{opened.name} has no score of any sample")
-        return chosen
+        means = [each for each in known if run.kind_of(each) != "corpus"]
+        return next((each for each in (run.headline, *means) if each in means), known[0])
     if name in run.entries:
         return name
     ends = [each for each in run.entries if each.partition(".")[2] == name]

@@ -20,6 +20,7 @@ from multimodal_eval.core.generation_config import Parameters
 from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.records import COMPOSITE, RECORDED
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, has_key, key_of, options_of
 from multimodal_eval.evaluation.metrics_registry import resolve
@@ -273,11 +274,11 @@ class SideReader:
 
     def _asked_with(self, rows: Sequence[int], parameters: Mapping[str, object]) -> Texts:
         """The digests of these requests if they had other parameters; None if a request cannot be made again."""
-        config = self.run.info.config.generation
-        if config is None or config.history:
+        settings = Consent(self.run.folder, self.run.info).config
+        config = settings.generation
+        if config is None or config.history or config.shots is not None:
             return [None] * len(rows)
         changed = msgspec.structs.replace(config, parameters=msgspec.convert(parameters, Parameters))
-        settings = self.run.info.config
         found: list[str | None] = []
 
         async def make() -> None:

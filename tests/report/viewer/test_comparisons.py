@@ -229,3 +229,13 @@ def test_means_and_wins_are_shown_before_the_comparison(folder: Path, monkeypatc
         "0",
         "9",
     ]  # lower is better
+
+
+def test_why_two_numbers_differ(browser: TestClient):
+    assert "/why?run=alba&amp;run=boreas" in browser.get("/compare?run=alba&run=boreas").text
+    answer = browser.get("/why?run=alba&run=boreas")
+    assert answer.status_code == 200
+    text = re.sub(r"<[^>]+>", " ", answer.text)
+    assert re.search(r"boreas is \d+\.\d+ points (above|below) alba: ", text)
+    assert "exactly the difference" in text
+    assert browser.get("/why?run=alba").status_code == 200

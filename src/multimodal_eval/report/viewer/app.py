@@ -111,6 +111,7 @@ def create_app(
         Route("/compare", compared.comparison),
         Route("/compare/numbers", compared.comparison_numbers),
         Route("/compare/numbers.{format}", compared.comparison_export),
+        Route("/why", compared.why),
         Route("/pairs", compared.pairs),
         Route("/pairs.{format}", compared.pairs_export),
         Route("/scatter", scatter.of_pair),

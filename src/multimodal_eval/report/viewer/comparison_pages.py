@@ -17,6 +17,8 @@ from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, UnknownNameError
+from multimodal_eval.display.of_why import why_blocks
+from multimodal_eval.display.page import PageRenderer
 from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, left_out_lines, preview, verdicts_of
 from multimodal_eval.report.viewer.database import Sql, quoted
 from multimodal_eval.report.viewer.drawings import ScatterPlot, forests_of, scatter_plot
@@ -34,8 +36,10 @@ from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, STATUSES, Parameters, SampleQuery, read_query
 from multimodal_eval.report.viewer.samples_view import ValueLists, with_chosen
 from multimodal_eval.report.viewer.store import Store
+from multimodal_eval.run.why import why
 
 MOST_COMPARED = 8
+SHOWN_BY_PART = 5  # samples
 COMPARED_AT_ONCE = 20_000  # samples of all runs; larger comparisons are loaded after the page
 
 
@@ -94,6 +98,19 @@ class ComparisonPages:
             "forests": forests_of(comparison, runs[0].info),
             "left_out": left_out_lines(comparison),
         }
+
+    def why(self, request: Request) -> Response:
+        """Where the difference of two headline numbers comes from, with some samples of each part."""
+        names = chosen_names(request)
+        runs = self._finished(names) if len(names) == 2 else ""
+        if isinstance(runs, str):
+            return self._choice("/why", names, runs, most=2)
+        try:
+            found = why(runs[0].run, runs[1].run, names=names)
+        except MultimodalEvalError as refusal:
+            return self._choice("/why", names, str(refusal), most=2)
+        blocks = PageRenderer().joined(list(why_blocks(found, SHOWN_BY_PART)))
+        return self._page("why.html", runs=runs, address=address_of(runs), blocks=blocks)
 
     # samples of two runs
 
