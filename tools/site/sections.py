@@ -45,7 +45,7 @@ SECTIONS = [
                     "python",
                     "speech",
                 ),
-                *("composite", "compare", "suites", "ci", "adding-a-metric"),
+                *("composite", "suites", "ci", "adding-a-metric"),
             ],
             "Ask a model": ["generation", "prompts", "until"],
             "Judges and people": [

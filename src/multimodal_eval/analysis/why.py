@@ -224,8 +224,9 @@ class _Parts(Chain):
             return Figure(point, None, None, None, "no interval: not a mean over samples", name=" + ".join(key))
         change = self._influence(after) - self._influence(before)
         if not change.any():
-            return Figure(point, None, None, None, "no interval: no sample changed", name=" + ".join(key))
-        estimate = Estimate(point, change)
+            return Figure(point, None, None, None, "no interval: the mean does not change", name=" + ".join(key))
+        bounds = (-100.0, 100.0) if self.scale == 100 else (None, None)
+        estimate = Estimate(point, change, bounds=bounds)
         found = interval(estimate, self._clusters)
         return Figure(point, found.stderr, found.low, found.high, found.method, name=" + ".join(key))
 
@@ -265,7 +266,7 @@ class _Parts(Chain):
             return self._samples_reason()
         if part == "gold":
             count = int(self.new_gold.sum())
-            return f"{count:,} samples have another gold answer" if count else ""
+            return f"{count:,} {'sample has' if count == 1 else 'samples have'} another gold answer" if count else ""
         if part == "prompt":
             changes = _changes(a.prompting, b.prompting)
             is_known = ("prompt",) in self.causes or ("prompt", "decoding") in self.causes
@@ -278,7 +279,7 @@ class _Parts(Chain):
         if part == "answer":
             count = int((self.cause >= 0).sum())
             model = f", of {a.model} and {b.model}" if a.model != b.model and a.model and b.model else ""
-            return f"{count:,} answers differ{model}" if count else ""
+            return f"{count:,} {'answer differs' if count == 1 else 'answers differ'}{model}" if count else ""
         if part == "failure":
             return self._failure_reason()
         if part == "aggregation":
