@@ -60,6 +60,7 @@ from multimodal_eval.data.readers.problems import Problems, Record
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.evaluation.rules.box import PlacedBox, PlacedPoint
 from multimodal_eval.evaluation.rules.open_answer import Question, Verdict
+from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.functions import answer_from
 from multimodal_eval.generate.protocol import Finish, RejectedError
 from multimodal_eval.generate.registry import checked, find_generator
@@ -531,7 +532,7 @@ def _requests() -> dict[str, Request]:
 
 def _provider_faults(generator: Generator) -> Iterator[str]:
     label, requests = generator.label, _requests()
-    replies = asyncio.run(_replies(generator, requests))
+    replies = run_async(_replies(generator, requests))
     for what, reply in replies.items():
         yield from _reply_faults(what, reply)
     answered = next((what for what, reply in replies.items() if isinstance(reply, Answer)), None)
@@ -541,7 +542,7 @@ def _provider_faults(generator: Generator) -> Iterator[str]:
     if generator.label != label:
         yield f"its `label` changes from {label!r} to {generator.label!r}. It identifies the model in a run"
     again = {name: replace(requests[answered], id=name) for name in ("another sample", "a third sample")}
-    repeated = asyncio.run(_replies(generator, again))
+    repeated = run_async(_replies(generator, again))
     for reply in repeated.values():
         if isinstance(reply, RuntimeError):
             yield f"it fails in a second event loop: {reply}. Make clients and locks inside of `answer`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from multimodal_eval.benchmarks.sample import write_sample
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.run.goldens import check_recipe, goldens_of
+from multimodal_eval.run.recipe_card import recipe_card
 from multimodal_eval.run.task_files import open_task
 from tests.captured_call import captured_call
 from tests.golden.load import golden
@@ -219,3 +221,12 @@ def test_a_model_is_asked_and_scored_by_the_name_of_the_benchmark(tmp_path, monk
         "run", "blink-val", "--model", "echo", *options, "--prompt", "lmms-eval", "--show-request", "val_Jigsaw_1"
     )
     assert b"Note: You only need to respond with A, B without" in call.out
+
+
+def test_a_card_is_written_in_a_notebook_too():
+    """There, the thread has a running event loop."""
+
+    async def in_a_notebook():
+        return recipe_card("mmmu-val")
+
+    assert asyncio.run(in_a_notebook()) == recipe_card("mmmu-val")

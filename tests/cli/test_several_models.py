@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from multimodal_eval import load_run
-from multimodal_eval.run.ask.ask import in_one_loop, run_async
+from multimodal_eval.generate.engine import in_one_loop, run_async
 from tests.cli.command_line import mmeval
 from tests.generate.server import Behaviour, Reply, Server, user_text
 

@@ -24,7 +24,7 @@ import numpy as np
 from multimodal_eval.analysis.columns import cluster_codes
 from multimodal_eval.analysis.why_chain import Chain, Codes, Rescorer
 from multimodal_eval.analysis.why_pairs import PARTS, Key, Side, Vector
-from multimodal_eval.core.displayed import Displayed
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.score import Estimate

@@ -185,7 +185,7 @@ def _finished(jobs: Sequence[Callable[[Progress | None], Any]]) -> Sequence[Any]
     """What the runs return, or the errors that end them."""
     from multimodal_eval.core.errors import MultimodalEvalError
     from multimodal_eval.core.progress import joined
-    from multimodal_eval.run.ask.ask import in_one_loop
+    from multimodal_eval.generate.engine import in_one_loop
 
     if len(jobs) > 1:
         with progress_bar() as line:

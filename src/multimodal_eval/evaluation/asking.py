@@ -43,13 +43,12 @@ class AskingMetric(Metric):
 
 def verdicts_on(metric: AskingMetric, batch: Sequence[Sample]) -> list[list[Verdict]]:
     """The verdicts on every sample, in the order of their places: the stored ones, or new ones."""
-    import asyncio
-
+    from multimodal_eval.generate.engine import run_async
     from multimodal_eval.judges.verdict_tables import column_name, verdicts_in
 
     column = batch.column(column_name(metric.name)) if isinstance(batch, Batch) else None
     if column is None:
-        return asyncio.run(_asked(metric, batch))
+        return run_async(_asked(metric, batch))
     return [verdicts_in(text) for text in column.to_pylist()]
 
 

@@ -12,11 +12,13 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 from multimodal_eval.core.errors import AskingError, MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.generation_config import GenerationConfig
@@ -26,10 +28,19 @@ from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
 
-__all__ = ["Asker", "BreakerError", "Effort", "OpenRequestError", "effort_of", "for_each", "shared_controllers"]
+__all__ = [
+    "Asker",
+    "BreakerError",
+    "Effort",
+    "OpenRequestError",
+    "effort_of",
+    "for_each",
+    "in_one_loop",
+    "run_async",
+]
 
 # Of models that are asked in one event loop: those at one address share the requests that may run at once.
-shared_controllers: ContextVar[dict[tuple[str, int], Controller] | None] = ContextVar("controllers", default=None)
+_shared_controllers: ContextVar[dict[tuple[str, int], Controller] | None] = ContextVar("controllers", default=None)
 
 T = TypeVar("T")
 Admission = Callable[[Request], AbstractAsyncContextManager[None]]
@@ -101,7 +112,7 @@ class Asker:
 
     def __post_init__(self) -> None:
         self.controller = Controller(self.effort.concurrency, clock=self.clock)
-        address, shared = getattr(self.generator, "base_url", None), shared_controllers.get()
+        address, shared = getattr(self.generator, "base_url", None), _shared_controllers.get()
         if address is not None and shared is not None:
             self.controller = shared.setdefault((address, self.effort.concurrency), self.controller)
         self.failures = 0  # attempts that failed
@@ -330,3 +341,83 @@ async def for_each(
         await asyncio.gather(*running, return_exceptions=True)
     if failures:
         failures[0].result()  # raises
+
+
+# From functions to coroutines: one event loop for several runs, or for one in a notebook.
+
+
+class _OneLoop(NamedTuple):
+    """The event loop of several runs, and the lock of the one that does something else than to wait for replies."""
+
+    loop: asyncio.AbstractEventLoop
+    turn: Lock
+
+
+_one_loop: ContextVar[_OneLoop | None] = ContextVar("one event loop", default=None)
+
+
+def in_one_loop(jobs: Sequence[Callable[[], T]]) -> list[T | BaseException]:
+    """What functions return or raise. They take turns, but what they ask is asked in one event loop, at once.
+
+    An interruption (Ctrl-C) cancels all requests.
+    """
+    turn = Lock()
+
+    def in_turn(job: Callable[[], T]) -> T:
+        with turn:
+            return job()
+
+    async def everything() -> list[T | BaseException]:
+        loop = asyncio.get_running_loop()
+        _one_loop.set(_OneLoop(loop, turn))
+        _shared_controllers.set({})
+        with ThreadPoolExecutor(len(jobs), "run") as pool:
+            threads = [loop.run_in_executor(pool, copy_context().run, in_turn, job) for job in jobs]
+            try:
+                return await asyncio.gather(*threads, return_exceptions=True)
+            except asyncio.CancelledError:
+                asked = asyncio.all_tasks() - {asyncio.current_task()}
+                for task in asked:
+                    task.cancel()
+                await asyncio.gather(*asked, return_exceptions=True)  # so that the threads end
+                raise
+
+    return run_async(everything())
+
+
+def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, also in a notebook, where the thread has a running event loop already.
+
+    An interruption (Ctrl-C) cancels the coroutine, also if it runs in another thread.
+    """
+    if (one := _one_loop.get()) is not None:
+        reply = asyncio.run_coroutine_threadsafe(coroutine, one.loop)
+        one.turn.release()
+        try:
+            return reply.result()
+        finally:
+            one.turn.acquire()
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(asyncio.run, _announced(coroutine, started))
+        try:
+            return result.result()
+        except BaseException:
+            if not result.done():
+                loop, task = started.result()
+                with suppress(RuntimeError):  # it has ended meanwhile
+                    loop.call_soon_threadsafe(task.cancel)
+            raise  # after the thread has ended
+
+
+async def _announced(
+    coroutine: Coroutine[Any, Any, T], started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]]
+) -> T:
+    task = asyncio.current_task()
+    assert task is not None
+    started.set_result((asyncio.get_running_loop(), task))
+    return await coroutine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Text
 from multimodal_eval.media.policy import MediaPolicy
@@ -60,7 +60,7 @@ def first_contact(name: str | Path, copy: Path | None = None) -> FirstContact:
         lines.append(
             f"- questions that are read: {len(samples):,} ({', '.join(f'{k} {n:,}' for k, n in types.items())})"
         )
-        prompts, unread = asyncio.run(_prompts(opened, samples))
+        prompts, unread = run_async(_prompts(opened, samples))
         faults += unread
     except (ConfigError, InputError) as fault:
         faults.append(str(fault))

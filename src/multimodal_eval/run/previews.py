@@ -23,13 +23,13 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.cache import AnswerCache
+from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.prices import Estimate
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text
 from multimodal_eval.judges.panel import Panel
 from multimodal_eval.media.images import header
 from multimodal_eval.media.policy import MediaPolicy, policy_of
-from multimodal_eval.run.ask.ask import run_async
 from multimodal_eval.run.generation import Generation
 from multimodal_eval.run.plan import Plan
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from multimodal_eval.core.metric import declared_options
 from multimodal_eval.core.rules import Rule, rules_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Text
 from multimodal_eval.generate.turns import media_of
@@ -122,7 +122,7 @@ def _prompts(benchmark: Recipe, opened: OpenedTask, samples: Sequence[Sample]) -
         lines.append(f"**{name}**: {prompt.origin}{licence}.{usual}")
         prompts = Prompts(with_files(config), opened.settings.get("task"))
         for sample in kinds.values():
-            lines.append("```text\n" + asyncio.run(_sent(prompts, sample)) + "\n```")
+            lines.append("```text\n" + run_async(_sent(prompts, sample)) + "\n```")
         given = ", ".join(f"{key}: {value}" for key, value in asking.get("parameters", {}).items())
         if given:
             lines.append(f"Parameters: {given}.")

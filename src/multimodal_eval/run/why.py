@@ -134,7 +134,7 @@ def _published(path: Path) -> OpenedSide:
         raise ConfigError(f"{path} has {len(ledger.entries)} entries ({titles}). Keep the one that is compared")
     (entry,) = ledger.entries
     chosen = recipe(path.parent / entry.recipe if (path.parent / entry.recipe).exists() else entry.recipe)
-    answers = answers_of(entry, chosen, Source(path.parent), f"{path}: {entry.title}")
+    answers = answers_of(entry, chosen, Source(path.parent, path.parent), f"{path}: {entry.title}")
     rows = [row for row in answers.rows if row.has_verdict]
     if not rows:
         raise ConfigError(f"{path}: the answers of {entry.title} have no verdicts, so their score cannot be explained")

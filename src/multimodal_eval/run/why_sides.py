@@ -24,9 +24,9 @@ from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, has_key, key_of, options_of
 from multimodal_eval.evaluation.metrics_registry import resolve
+from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.prompts import Prompts
 from multimodal_eval.media.policy import policy_of
-from multimodal_eval.run.ask.ask import run_async
 from multimodal_eval.run.crosswalk import axis_of
 from multimodal_eval.run.why_rules import AVERAGES, CONVENTIONS, READING, RULE, FoundRule, best_rules
 from multimodal_eval.stats.exact import exact_mean

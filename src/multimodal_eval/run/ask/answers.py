@@ -20,13 +20,13 @@ from multimodal_eval.core.records import GenerationInfo
 from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, with_answers
 from multimodal_eval.generate.cache import AnswerCache, AskedOnce
-from multimodal_eval.generate.engine import Asker, OpenRequestError, effort_of
+from multimodal_eval.generate.engine import Asker, OpenRequestError, effort_of, run_async
 from multimodal_eval.generate.meter import Meter, Metered
 from multimodal_eval.generate.outcomes import Exchange, failed
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged
-from multimodal_eval.run.ask.ask import Ask, Item, Reader, run_async
+from multimodal_eval.run.ask.ask import Ask, Item, Reader
 from multimodal_eval.run.ask.replies import ANSWERS, Key, OpenSample, counted
 from multimodal_eval.run.ask.until import Decision, until_mean
 from multimodal_eval.run.generation import Generation

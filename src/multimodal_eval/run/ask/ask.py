@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from contextvars import ContextVar, copy_context
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
-from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -27,7 +25,7 @@ from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, is_url
-from multimodal_eval.generate.engine import Asker, BreakerError, OpenRequestError, for_each, shared_controllers
+from multimodal_eval.generate.engine import Asker, BreakerError, OpenRequestError, for_each
 from multimodal_eval.generate.meter import BudgetError, Meter
 from multimodal_eval.generate.outcomes import Exchange, failed
 from multimodal_eval.generate.prices import money
@@ -42,7 +40,7 @@ from multimodal_eval.run.step import RunContext
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Ask", "Item", "Reader", "in_one_loop", "is_refused", "refuse_remote", "run_async"]
+__all__ = ["Ask", "Item", "Reader", "is_refused", "refuse_remote"]
 
 T = TypeVar("T")
 _READ_AHEAD = 256  # chains
@@ -415,80 +413,3 @@ async def _together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in sorted(tasks, key=asyncio.Task.cancelled):  # one that was cancelled by itself is the last to tell
         task.result()  # raises
-
-
-class _OneLoop(NamedTuple):
-    """The event loop of several runs, and the lock of the one that does something else than to wait for replies."""
-
-    loop: asyncio.AbstractEventLoop
-    turn: Lock
-
-
-_one_loop: ContextVar[_OneLoop | None] = ContextVar("one event loop", default=None)
-
-
-def in_one_loop(jobs: Sequence[Callable[[], T]]) -> list[T | BaseException]:
-    """What functions return or raise. They take turns, but what they ask is asked in one event loop, at once.
-
-    An interruption (Ctrl-C) cancels all requests.
-    """
-    turn = Lock()
-
-    def in_turn(job: Callable[[], T]) -> T:
-        with turn:
-            return job()
-
-    async def everything() -> list[T | BaseException]:
-        loop = asyncio.get_running_loop()
-        _one_loop.set(_OneLoop(loop, turn))
-        shared_controllers.set({})
-        with ThreadPoolExecutor(len(jobs), "run") as pool:
-            threads = [loop.run_in_executor(pool, copy_context().run, in_turn, job) for job in jobs]
-            try:
-                return await asyncio.gather(*threads, return_exceptions=True)
-            except asyncio.CancelledError:
-                asked = asyncio.all_tasks() - {asyncio.current_task()}
-                for task in asked:
-                    task.cancel()
-                await asyncio.gather(*asked, return_exceptions=True)  # so that the threads end
-                raise
-
-    return run_async(everything())
-
-
-def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, also in a notebook, where the thread has a running event loop already.
-
-    An interruption (Ctrl-C) cancels the coroutine, also if it runs in another thread.
-    """
-    if (one := _one_loop.get()) is not None:
-        reply = asyncio.run_coroutine_threadsafe(coroutine, one.loop)
-        one.turn.release()
-        try:
-            return reply.result()
-        finally:
-            one.turn.acquire()
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
-    with ThreadPoolExecutor(1) as pool:
-        result = pool.submit(asyncio.run, _announced(coroutine, started))
-        try:
-            return result.result()
-        except BaseException:
-            if not result.done():
-                loop, task = started.result()
-                with suppress(RuntimeError):  # it has ended meanwhile
-                    loop.call_soon_threadsafe(task.cancel)
-            raise  # after the thread has ended
-
-
-async def _announced(
-    coroutine: Coroutine[Any, Any, T], started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]]
-) -> T:
-    task = asyncio.current_task()
-    assert task is not None
-    started.set_result((asyncio.get_running_loop(), task))
-    return await coroutine

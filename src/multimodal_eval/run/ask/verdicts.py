@@ -16,6 +16,7 @@ from multimodal_eval.data.runs.grants import refuse_judging
 from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
+from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.template import PromptCostError, PromptError
@@ -23,7 +24,7 @@ from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.panel import Panel, check_known, is_known, is_label
 from multimodal_eval.judges.verdict_tables import Judged, verdict_exchanges, verdict_table
 from multimodal_eval.media.policy import policy_of
-from multimodal_eval.run.ask.ask import Ask, Item, Reader, run_async
+from multimodal_eval.run.ask.ask import Ask, Item, Reader
 from multimodal_eval.run.ask.replies import Replies, counted, verdict_files
 from multimodal_eval.run.ask.until_pairs import check_order, check_until, decided_pairs, until_pairs
 from multimodal_eval.run.plan import Plan

@@ -33,7 +33,7 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.batch_files import BatchResult, BatchResults, BatchWriter, custom_id, refuse_existing
-from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError
+from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError, run_async
 from multimodal_eval.generate.http import excerpt, is_filtered
 from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
 from multimodal_eval.generate.protocol import EndpointError, Generator, MalformedReplyError, RejectedError, Request
@@ -304,7 +304,7 @@ def submitted(written: BatchWrittenError) -> str:
     notes, chat = beside(run.path, "batches.json"), _chat(find_generator(info.config.generation))
     batches: list[_Batch] = []
     for file in written.files:
-        batches.append(asyncio.run(_submit(chat, file)))
+        batches.append(run_async(_submit(chat, file)))
         notes.write_bytes(msgspec.json.encode(batches))  # at once: a batch is paid for
         file.unlink()
     names = ", ".join(batch.id for batch in batches)
@@ -341,7 +341,7 @@ def collected(run: str | Path, progress: Progress = silent) -> list[Path]:
     assert info.config.generation is not None
     Consent(folder, info).refuse(asks_model=True)
     chat = _chat(find_generator(info.config.generation))
-    asyncio.run(_collect(chat, _NOTES.decode(notes.read_bytes()), run, progress))
+    run_async(_collect(chat, _NOTES.decode(notes.read_bytes()), run, progress))
     notes.unlink()
     return sorted(Path(run).parent.glob(f"{glob.escape(Path(run).name)}.batch_*.jsonl"))
 
