@@ -68,7 +68,7 @@ def test_a_run_is_rescored_without_new_scores(runs, tmp_path):
 
 
 def test_comparisons_count_failures_as_the_runs_do(runs, tmp_path):
-    with pytest.raises(ConfigError, match="failures is None in left-out and 'worst' in counted"):
+    with pytest.raises(ConfigError, match="failures is not set in left-out and 'worst' in counted"):
         compare_runs(runs)
     better = [{**sample, "error": None, "generated_answer": "yes"} for sample in SAMPLES]
     settings = {**SETTINGS, "count_failures": "wrong"}

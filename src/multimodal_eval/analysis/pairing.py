@@ -132,11 +132,15 @@ def require_same_signatures(runs: Sequence[Run], names: Sequence[str], metric: s
             continue
         settings, other_settings = first.settings, other.settings
         differences = "; ".join(
-            f"{key} is {settings.get(key)!r} in {names[0]} and {other_settings.get(key)!r} in {name}"
+            f"{key} is {_stated(settings.get(key))} in {names[0]} and {_stated(other_settings.get(key))} in {name}"
             for key in {**settings, **other_settings}
             if settings.get(key) != other_settings.get(key)
         )
         raise ConfigError(f"{metric} cannot be compared, its signatures differ: {differences}")
+
+
+def _stated(setting: object) -> str:
+    return "not set" if setting is None else repr(setting)
 
 
 def require_same_statistics(runs: Sequence[Run], names: Sequence[str]) -> None:

@@ -239,3 +239,16 @@ def test_why_two_numbers_differ(browser: TestClient):
     assert re.search(r"boreas is \d+\.\d+ points (above|below) alba: ", text)
     assert "exactly the difference" in text
     assert browser.get("/why?run=alba").status_code == 200
+
+
+def test_the_tests_and_the_selection_are_named(folder: Path, tmp_path: Path):
+    samples = [{"id": str(n), "references": ["a"], "generated_answer": "ab"[n % 2]} for n in range(9)]
+    for name in ("one", "other"):
+        evaluate(samples, metrics=["exact_match"], limit=8, output=tmp_path / name, progress=False, skip_lint=True)
+    viewer = client(tmp_path)
+    page = viewer.get("/compare?run=one&run=other").text
+    numbers = re.sub(r"<[^>]+>", "", viewer.get("/compare/numbers?run=one&run=other").text)
+    assert "p: score test for scores of 0 and 1, else randomization of samples" in numbers
+    for text in (page, viewer.get("/run/one").text):
+        assert "8 samples (--limit 8)" in text
+    assert "8 (--limit 8)" in viewer.get("/").text

@@ -73,6 +73,7 @@ class ListedRun:
     progress: Progress | None = None
     fault: str | None = None
     tags: tuple[str, ...] = ()  # beside the run, see `run_notes`
+    selection: str = ""  # which samples of their input these are, such as ` (--limit 100)`
 
 
 Listed = list[ListedRun]
@@ -120,7 +121,7 @@ def _key(path: Path) -> tuple[_FileKey, ...] | None:
 
 def _summary(run: ViewedRun) -> ListedRun:
     common: dict[str, Any] = {"task": run.info.task, "created": run.info.created}
-    common["samples"] = sum(run.sizes) if run.sizes else None
+    common |= {"samples": sum(run.sizes) if run.sizes else None, "selection": run.info.config.selection}
     if not run.is_done:
         return ListedRun(run.name, run.state, **common, metrics=tuple(run.info.metrics), progress=run.progress())
     results = run.folder.read_results()
