@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 
 import pytest
 
+from multimodal_eval import power
 from tests.cli.command_line import mmeval
 
 RUNS = {"good": "a red dog number {} runs on the beach", "bad": "some cats sleep"}
@@ -147,6 +149,12 @@ def test_power(folder):
     mmeval("score", "mixed.jsonl", "--config", "task.yaml", "-o", "mixed")
     pilot = ["power", "mixed", "good", "--metrics", "rouge_l", "--effect", "0.1", "--format", "json"]
     spread = json.loads(mmeval(*pilot).stdout)["spread"]
+    assert asdict(power("mixed", "good", metric="rouge_l", effect=0.1).spread) == spread
+    groups = power(sd=0.3, samples=500, group_size=5, group_correlation=0.4)
+    grouped = ["power", "--sd", "0.3", "--samples", "500", "--group-size", "5", "--group-correlation", "0.4"]
+    assert list(groups.to_dict()["points"]) == json.loads(mmeval(*grouped, "--format", "json").stdout)["points"]
+    # 500 samples with the design effect 1 + 4 * .4 are worth 192.3: (1.9724 + .8434) * .3 / sqrt(192.3)
+    assert groups.points[2].detectable == pytest.approx(0.06092, abs=1e-4)
     assert spread["source"] == "rouge_l of mixed and good, 12 samples"
     # six differences of 0 and six of d: s = d sqrt(12 / 11) / 2, d being the ROUGE-L of a good answer
     good = json.loads((folder / "good" / "results.json").read_text())["metrics"]["rouge_l"]["value"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import ceil, isinf, sqrt
 
@@ -168,18 +168,25 @@ def power(
     rates: tuple[float, float] | None = None,
     lost: float | None = None,
     sd: float | None = None,
+    group_size: int = 1,
+    group_correlation: float = 0.0,
     probability: float = POWER,
     level: float = LEVEL,
 ) -> PowerTable:
     """How many samples a paired comparison needs to show `effect`, or which difference `samples` show.
 
     The spread of the differences is that of two pilot `runs` by a `metric`, or stated: the `rates` of right answers of
-    both systems, the share of samples `lost` by one of them, or the standard deviation `sd` of the differences.
+    both systems, the share of samples `lost` by one of them, or the standard deviation `sd` of the differences. Stated
+    samples may be in groups of `group_size`, with `group_correlation` within them.
     """
     if sum(each is not None for each in (rates, lost, sd)) + bool(runs) != 1:
         raise ConfigError("name two pilot runs, or one of `rates`, `lost` and `sd`")
-    stated = Spread(lost, sd, 1.0) if rates is None else spread_of_rates(*rates)
-    spread = pilot_spread(runs, metric) if runs else stated
+    if runs:
+        spread = pilot_spread(runs, metric)
+    else:
+        design_effect = 1 + (group_size - 1) * group_correlation
+        spread = Spread(lost, sd) if rates is None else spread_of_rates(*rates)
+        spread = replace(spread, design_effect=design_effect)
     return power_table(spread, samples=samples, effect=effect, power=probability, level=level)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.options import PositiveNumber, RunLocation, result_format_option
-
-if TYPE_CHECKING:
-    from multimodal_eval.analysis.power import Spread
 
 
 class Rates(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -48,27 +45,13 @@ def power(
     pilot: tuple[Any, ...], effect: float | None, samples: int | None, wanted: float, format_: str, **params: Any
 ) -> None:
     """Show how many samples a paired comparison needs, or which difference it can show."""
-    from multimodal_eval.analysis.power import power_table
+    from multimodal_eval.analysis import power as analysis
     from multimodal_eval.cli.finish import print_blocks
     from multimodal_eval.display.of_comparison import power_blocks
 
     if effect is None and samples is None:
         raise click.UsageError("name --effect, --samples, or both")
-    table = power_table(_spread(pilot, params), samples=samples, effect=effect, power=wanted)
-    print_blocks(power_blocks(table), format_, table.to_dict)
-
-
-def _spread(pilot: tuple[Any, ...], params: dict[str, Any]) -> Spread:
-    from dataclasses import replace
-
-    from multimodal_eval.analysis.power import Spread, pilot_spread, spread_of_rates
-
-    stated = [name for name in ("rates", "lost", "sd") if params[name] is not None]
-    if len(stated) + bool(pilot) != 1:
+    if sum(params[name] is not None for name in ("rates", "lost", "sd")) + bool(pilot) != 1:
         raise click.UsageError("name two pilot runs, or one of --rates, --lost and --sd")
-    if pilot:
-        return pilot_spread(pilot, params["metric"])
-    effect = 1 + (params["group_size"] - 1) * params["group_correlation"]
-    if params["rates"] is not None:
-        return replace(spread_of_rates(*params["rates"]), design_effect=effect)
-    return Spread(params["lost"], params["sd"], effect)
+    table = analysis.power(*pilot, samples=samples, effect=effect, probability=wanted, **params)
+    print_blocks(power_blocks(table), format_, table.to_dict)
