@@ -51,7 +51,7 @@ _DATASETS = {
     "webdataset": _Entry("datasets.webdataset", (".tar",)),
     "croissant": _Entry("datasets.croissant", (".json", ".jsonld"), (b'"@context"',)),
     "declared": _Entry("datasets.declared_rows", (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"), ()),
-    "rows": _Entry("datasets.numbered_rows", (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"), ()),
+    "rows": _Entry("datasets.dataset_format", (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"), ()),
 }
 _FORMATS = {**_LOGS, **_DATASETS}
 FORMATS = tuple(_FORMATS)
