@@ -12,11 +12,13 @@ from multimodal_eval.data.runs.suite_folder import (
     SuiteModel,
     SuiteRecord,
     SuiteTask,
+    find_runs,
     folder_name,
     merged,
     read_suite,
     write_suite,
 )
+from tests.analysis.suites import small_suite
 
 RECORD = SuiteRecord(
     models=[SuiteModel(name="acme/parrot", label="Parrot"), SuiteModel(name="p2", of="acme/parrot")],
@@ -66,3 +68,17 @@ def test_names_become_folders(name, folder):
 def test_names_without_letters_and_long_names_are_told_apart():
     assert folder_name("..") != folder_name("///")
     assert len(folder_name("a" * 500)) < 100
+
+
+def test_runs_that_a_suite_does_not_name_belong_to_it(tmp_path):
+    """Its file says what the folders cannot, and may be about some of them, or about none."""
+    small_suite(tmp_path)
+    everything = [run.place for run in find_runs([tmp_path]).runs]
+    write_suite(tmp_path, SuiteRecord(tasks=[SuiteTask(name="vqa", label="VQA v2")]))
+    found = find_runs([tmp_path])
+    assert [run.place for run in found.runs] == everything
+    assert found.record.tasks[0].label == "VQA v2"
+    write_suite(tmp_path, SuiteRecord(runs=[SuiteEntry(path="wren/vqa", model="Wren", task="VQA v2")]))
+    first, *others = find_runs([tmp_path]).runs
+    assert (first.place, first.model, first.task) == (("wren/vqa",), "Wren", "VQA v2")
+    assert [run.place for run in others] == [place for place in everything if place != ("wren", "vqa")]

@@ -225,16 +225,13 @@ def _expanded(locations: Sequence[Location]) -> list[Location]:
 
 
 def _below(storage: Storage, place: tuple[str, ...]) -> FoundSuite:
-    """The runs of a suite, or those below a folder."""
-    if storage.exists(SUITE):
-        record = read_suite(storage.location)
-        located = [
-            FoundRun(RunFolder(below(storage.location, entry.path)), (*place, entry.path), entry.model, entry.task)
-            for entry in record.runs
-        ]
-        return FoundSuite(located, record)
-    runs: list[FoundRun] = []
-    record = SuiteRecord()
+    """The runs below a folder: first those that its suite names, then the others."""
+    record = read_suite(storage.location) if storage.exists(SUITE) else SuiteRecord()
+    runs = [
+        FoundRun(RunFolder(below(storage.location, entry.path)), (*place, entry.path), entry.model, entry.task)
+        for entry in record.runs
+    ]
+    named = {run.folder.address for run in runs}
     if len(place) == _DEPTH:
         return FoundSuite(runs, record)
     for name in sorted(storage.names()):
@@ -242,9 +239,12 @@ def _below(storage: Storage, place: tuple[str, ...]) -> FoundSuite:
         if name.startswith((".", "_")):
             continue
         if inner.exists("run.json"):
-            runs.append(FoundRun(RunFolder(inner.location), (*place, name)))
+            further = FoundSuite([FoundRun(RunFolder(inner.location), (*place, name))], SuiteRecord())
         elif inner.names():
             further = _below(inner, (*place, name))
-            runs += further.runs
+        else:
+            continue
+        runs += [run for run in further.runs if run.folder.address not in named]
+        if further.record != SuiteRecord():
             record = merged(record, msgspec.structs.replace(further.record, runs=[]))
     return FoundSuite(runs, record)
