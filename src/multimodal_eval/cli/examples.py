@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mmeval compare runs/a runs/b runs/c --metrics cider_d,bleu.bleu_1",
         "mmeval compare runs/old runs/new --fail-if-worse",
         "mmeval compare runs/composed/a runs/composed/b --vary-weights",
+        "mmeval compare --why runs/first runs/second",
     ),
     "table": (
         "mmeval table runs",
