@@ -20,6 +20,7 @@ from multimodal_eval.interop.coco import caption_scores
 from multimodal_eval.interop.list_scores import answer_scores, label_scores
 from multimodal_eval.run.meta import Request, meta_evaluate
 from multimodal_eval.run.reproduction import Reproduction, reproduce
+from multimodal_eval.run.why import why
 from multimodal_eval.stats.agreement_report import Settings, agreement_report
 from multimodal_eval.stats.ratings import Ratings
 from tests.report.displays.results import of_every_class
@@ -89,6 +90,7 @@ def small_results(folder: Path) -> list[object]:
         power(rates=(0.6, 0.7), effect=0.1),
         leaderboard(folder, [run.folder.name for run in runs], by="rouge_l", allow_partial=True),
         sensitivity(runs, draws=200, allow_partial=True),
+        why(runs[0], runs[1], metrics=["rouge_l"]),
         suite([run.folder.path for run in runs], rounds=200, baseline="few"),
         crosswalk_of(rules),
         calibration_of(labelled, "exact_match"),
