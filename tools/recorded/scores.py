@@ -42,7 +42,9 @@ DEMO = Path(__file__).parents[2] / "src" / "multimodal_eval" / "data" / "demo"
 CAPTIONS = (
     "bleu cider cider_d cider_r rouge_1 rouge_2 rouge_l rouge_lsum chrf ter sacrebleu meteor chair_i chair_s".split()
 )
-ANSWERS = "anls anls_star contains edit_distance exact_match gqa ocrbench relaxed_accuracy vqa_accuracy".split()
+ANSWERS = (
+    "anls anls_star contains edit_distance exact_match gqa ocrbench relaxed_accuracy token_f1 vqa_accuracy".split()
+)
 OPTIONS = {"meteor": {"variant": "fmean"}}  # needs no fetched data
 BOX_FORMS = (
     "[{0}, {1}, {2}, {3}]",
