@@ -179,6 +179,12 @@ def test_an_unfinished_run_is_named(changed):
     assert "is not finished. Continue it with: mmeval score --resume" in suite(changed)["wren", "vqa"].remark
 
 
+def test_a_run_whose_repair_was_interrupted_is_not_finished(changed):
+    """Its results are those of before; the state in run.json is a label, which nothing depends on."""
+    rewrite_json(changed / "wren" / "vqa" / "run.json", lambda info: info.pop("finished"))
+    assert suite(changed)["wren", "vqa"].remark.startswith("not finished")
+
+
 def test_seeds_are_joined_into_one_row(folder):
     table = suite(folder, join={"both": "[pw]*"})
     assert [row.name for row in table.rows] == ["finch", "both"]

@@ -67,7 +67,7 @@ def _entry(located: FoundRun) -> Entry:
         model, task = _place(located)
         return Entry(located.model or model, located.task or task or "?", label, located.place, None, str(error))
     model, task = _identity(info, located)
-    if info.state != "done":
+    if info.finished is None:
         return Entry(model, task, label, located.place, None, f"not finished: {info.state}")
     try:
         return Entry(model, task, label, located.place, Run(located.folder))
