@@ -7,7 +7,7 @@ import re
 import pytest
 
 from multimodal_eval import evaluate
-from multimodal_eval.analysis.chance import chance_level
+from multimodal_eval.analysis.columns import chance_level
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.display.renderer import rendered
 from multimodal_eval.display.results import blocks_of

@@ -12,8 +12,7 @@ import pytest
 from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.report.build import asset
-from multimodal_eval.report.markdown import Inline, blocks
+from multimodal_eval.report.build import Inline, asset, blocks
 from multimodal_eval.report.templating import number
 
 

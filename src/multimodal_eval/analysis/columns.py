@@ -16,6 +16,7 @@ from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.score import Rows
 from multimodal_eval.core.scoring import are_faulty, value_fault
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 Codes = NDArray[np.int64]
@@ -294,3 +295,23 @@ def _systems(sample: str, group: str | None, names: _Names, run: str) -> Compare
 
 def _problem(sample: str, message: str, got: object) -> InputError:
     return InputError([Problem(code="SYSTEMS", message=f"{message}. Got {shorten(got)} instead.", id=sample)])
+
+
+# What guessing would score on multiple-choice questions.
+
+_METRIC = "multiple_choice"
+
+
+def chance_level(run: Run, name: str) -> float | None:
+    """The mean of one over the number of choices; None for other metrics, and if a sample has no choices."""
+    if run.info.config.variants.get(name, name) != _METRIC or run.kind_of(name) != "mean":
+        return None
+    total, count = 0.0, 0
+    for part in range(len(run.info.parts)):
+        table = run.folder.read_part("samples", part, ["choices"])
+        for each in table.column("choices").value_counts().to_pylist():
+            if each["values"] is None:
+                return None
+            total += each["counts"] / max(len(msgspec.json.decode(each["values"])), 1)
+            count += each["counts"]
+    return total / count if count else None

@@ -94,7 +94,7 @@ def settings_blocks(run: Run) -> Iterator[Block]:
 
 def remark_of(run: Run, name: str) -> str:
     """Beside the name: how many answers a rule could not read, how many of those a judge read, and the chance level."""
-    from multimodal_eval.analysis.chance import chance_level
+    from multimodal_eval.analysis.columns import chance_level
 
     warnings, chance = run.entries[name].coverage.warnings, chance_level(run, name)
     counts = {"unread": warnings.get(UNREAD, 0), "by judge": warnings.get(BY_JUDGE, 0)}

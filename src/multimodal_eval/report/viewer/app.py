@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from multimodal_eval import __version__
-from multimodal_eval.analysis.chance import chance_level
+from multimodal_eval.analysis.columns import chance_level
 from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.labels.append_file import NotSavedError
