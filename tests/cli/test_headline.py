@@ -45,7 +45,9 @@ def test_one_headline_everywhere(folder, options, headline):
     out = score(*options, "-o", "runs/first").stdout
     assert re.findall(r"^(\S+) ★ ", out, re.MULTILINE) == [printed(headline)]
     value = json.loads((folder / "runs" / "first" / "results.json").read_text())["metrics"][headline]["value"]
-    assert f" {printed(headline)} {value:.4f} (6 / 6)" in mmeval("ls", "runs").stdout
+    listed = mmeval("ls", "runs").stdout
+    assert re.search(rf"^first +{printed(headline)} +done +{value:.4f} [\d. ]+ … [\d.]+ *$", listed, re.MULTILINE)
+    assert "6 / 6 scored; higher is better" in listed
     page = (folder / "runs" / "first" / "report.html").read_text()
     assert re.search(rf"<bdi>{printed(headline)} ★</bdi>.*?<bdi>{value:.4f}</bdi>", page)
     (row,) = Summaries(RunsFolder(folder / "runs")).all()

@@ -41,11 +41,11 @@ def test_the_table_and_the_second_run(runs, monkeypatch):
         again = pairs(server, "owl", "parrot", "-o", "mirrored", "--format", "json")
         assert server.requests == asked  # the same questions: the cache has all replies
     assert "A = parrot, B = owl, 8 pairs" in done.stdout
-    assert re.search(r"win rate of A +1\.0000 +[\d.–]+ +0\.6756 … 1\.0000", done.stdout)  # Wilson: 8 of 8
+    assert re.search(r"win rate of A +1\.0000 +(?:[\d.–]+ +)?0\.6756 … 1\.0000", done.stdout)  # Wilson: 8 of 8
     assert "A wins 8, ties 0, loses 0" in " ".join(done.stdout.split())
     # 2 of the 2^8 ways to exchange the systems give such a difference: p is about 0.008.
     assert "parrot is better, by this judge (p = 0.00" in done.stdout
-    texts = ("  judge|", "! ", "  flips ", "▲")  # signatures, warnings and findings are lines that the terminal wraps
+    texts = ("  judge|", "! ", "▲")  # signatures, warnings and findings are lines that the terminal wraps
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith(texts))
     (mirrored,) = json.loads(again.stdout)["pairs"]
     assert (mirrored["win_rate"]["value"], mirrored["losses"], mirrored["better"]) == (0, 8, "parrot")
@@ -67,8 +67,8 @@ def test_planted_flips_are_shown(runs):
     assert "A wins 0, ties 8, loses 0" in done.stdout
     # All are ties: at most 3.8415 / 11.8415 of all pairs are not, and 0.5 ± 0.3244 / 2 is certain.
     assert re.search(r"win rate of A +0\.5000 +[\d.–]+ +0\.3378 … 0\.6622", done.stdout)
-    assert "flips with the order     1.0000" in done.stdout
-    assert "first answer preferred   1.0000" in done.stdout
+    assert re.search(r"^verdicts that turn around with the order +1\.0000 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^verdicts for the answer shown first +1\.0000 ", done.stdout, re.MULTILINE)
     assert "neither is shown to be better (p = 1.0000" in done.stdout
 
 

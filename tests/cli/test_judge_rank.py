@@ -57,8 +57,8 @@ def test_what_is_known_about_the_judge_is_shown(folder):
     shown = rank(folder, output="known")
     assert "! preference: the ratings measure what the judge says, not the quality of the answers" in shown
     assert "preference: 120 verdicts of script:" in shown
-    assert "first shown wins" in shown
-    assert "longer wins" in shown
+    assert "verdicts for the answer shown first: " in shown
+    assert "pairs that the longer answer wins: " in shown
 
 
 def test_the_report_of_a_ranking_has_ratings_and_no_mean_as_its_headline(folder):

@@ -161,7 +161,7 @@ def test_the_table(folder):
     out = CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
     assert "composite_score, 3 submissions, 59 samples" in out
     rows = [line.split() for line in out.splitlines() if any(f"  {name} " in line for name in QUALITIES)]
-    assert [row[:2] for row in rows] == 2 * [["1", "alba"], ["2", "boreas"], ["3", "cirrus"]]  # and other metrics
+    assert [row[:2] for row in rows] == [["1", "alba"], ["2", "boreas"], ["3", "cirrus"]]
     assert "< 0.0001" in out
     assert "max-T randomization of all pairs" in out
     assert "runs: runs" in out

@@ -41,8 +41,11 @@ def test_one_line_of_counts_and_one_of_changes():
     )
     assert list(judge_lines("preference", known)) == [
         "preference: 4,000 verdicts of openai:a, openai:b; 15 unreadable; 2 failed; 1 answer addresses the judge",
-        "  flips 12.9% (129 of 1,000); first shown wins 56.0% (560 of 1,000); longer wins 68.0% (680 of 1,000); "
-        "alpha between judges 0.5000; 36% of the squared standard error is the judge's",
+        "  verdicts that turn around with the order: 12.9% (129 of 1,000)",
+        "  verdicts for the answer shown first: 56.0% (560 of 1,000)",
+        "  pairs that the longer answer wins: 68.0% (680 of 1,000)",
+        "  Krippendorff's alpha between judges, nominal: 0.50 [0.30, 0.70] (1,000 units)",
+        "  36% of the squared standard error is the judge's",
     ]
 
 
@@ -51,10 +54,10 @@ def test_a_single_judge_has_one_line():
     assert list(judge_lines("quality", known)) == ["quality: 5 verdicts of openai:a"]
 
 
-def test_nothing_decided_is_a_dash():
+def test_nothing_decided_is_not_listed():
     flips = Flips(flips=rate(0, 2), disagreements=rate(0, 2), first=rate(0, 0))
     known = JudgeFindings(form="pairwise", models=["a"], questions=4, flips=flips)
-    assert list(judge_lines("p", known))[1] == "  flips 0.0% (0 of 2); first shown wins –"
+    assert list(judge_lines("p", known))[1:] == ["  verdicts that turn around with the order: 0.0% (0 of 2)"]
 
 
 def test_lines_and_warnings_are_under_the_table(tmp_path, capsys):
@@ -63,7 +66,9 @@ def test_lines_and_warnings_are_under_the_table(tmp_path, capsys):
     print_result(run, "table")
     shown = capsys.readouterr().out
     assert shown.index("★ headline") < shown.index("quality: 16 verdicts of ")
-    assert "  flips 100.0% (8 of 8); first shown wins 100.0% (16 of 16)" in shown
+    # The lower ends are those of Wilson: 8 / (8 + 3.8415), and with 8 pairs as clusters 58.9%.
+    assert "  verdicts that turn around with the order: 100.0% [67.6%, 100.0%] (8 of 8)" in shown
+    assert "  verdicts for the answer shown first: 100.0% [58.9%, 100.0%] (16 of 16)" in shown
     assert "! quality: the judge prefers the answer that is shown first: 100.0% of 16 decided verdicts" in shown
     assert "are of the family claude" in shown
 

@@ -122,6 +122,7 @@ class Standing:
     failures: dict[str, int] = field(default_factory=dict)  # failed answers by reason, as in `failures.FAILURES`
     counted: dict[str, Figure] = field(default_factory=dict)  # metrics whose score differs from that of the run alone
     ranks: tuple[int, int] | None = None  # the best and worst possible rank, for all submissions together
+    figures: dict[str, Figure] = field(default_factory=dict)  # `numbers` with intervals; empty in older versions
 
 
 @dataclass(frozen=True)
@@ -159,11 +160,9 @@ class Leaderboard(Displayed):
         if not self.notes:
             del content["notes"]
         for row in content["standings"]:
-            calibrated, counted = row.pop("calibrated"), row.pop("counted")
-            if calibrated is not None:
-                row["calibrated"] = msgspec.to_builtins(calibrated)
-            if counted:
-                row["counted"] = msgspec.to_builtins(counted)
+            for name in ("calibrated", "counted", "figures"):
+                if figures := row.pop(name):
+                    row[name] = msgspec.to_builtins(figures)
         return content
 
 
@@ -344,6 +343,7 @@ def _ranked(
     differences = differences_of(best_first, names, tests)
     counted = _counted_figures(paired, metric, level)
     for number, index in enumerate(best_first, 1):
+        figures = {name: _as_ranked(entry, counted[index].get(name)) for name, entry in runs[index].entries.items()}
         values = columns[index].values[scored] if columns[index].column.stats is None else None
         estimate = interval(estimates[index], clusters, values=values, level=level)
         method = method or estimate.method
@@ -359,15 +359,13 @@ def _ranked(
                 estimate.high,
                 _behind(estimates, first, index, higher_is_better=higher),
                 None if index == first else tests.p_values[min(first, index), max(first, index)],
-                {
-                    name: counted[index][name].value if name in counted[index] else entry.value
-                    for name, entry in runs[index].entries.items()
-                },
+                {name: figure.value for name, figure in figures.items()},
                 _calibrated(runs[index], metric, counted[index]),
                 differences[index],
                 paired.scores.failures[index],
                 counted[index],
                 tests.ranges[index],
+                figures,
             )
         )
     return len(scored), int((~scored).sum()), method, tuple(ranked), _notes(averaging, tests)
@@ -412,6 +410,12 @@ def _counted_figures(paired: _Paired, ranked_by: str, level: float) -> list[dict
     return figures
 
 
+def _as_ranked(entry: Figure, counted: Figure | None) -> Figure:
+    """A metric of a run with its interval, counts and direction; if failed answers count, the figure with these."""
+    figure = entry.in_a_list
+    return figure if counted is None else figure.with_estimate(counted, n_scored=counted.n_scored)
+
+
 def _calibrated(run: Run, metric: str, counted: dict[str, Figure]) -> Figure | None:
     """The score corrected by human labels. It leaves failed answers out, so there is none if they count."""
     return run.entries[metric].calibrated if metric in run.entries and metric not in counted else None
@@ -421,7 +425,8 @@ def _figure(column: AlignedScores, rows: Mask, order: Codes, averaging: Averagin
     estimate = column.estimate(rows, order, averaging)
     values = column.values[rows] if column.column.stats is None or estimate.of_values else None
     figure = interval(estimate, averaging.of(rows).clusters, values=values, level=level)
-    return msgspec.convert(msgspec.to_builtins(figure), Figure)  # an end at a bound becomes a float, as in a file
+    counted = msgspec.structs.replace(figure, n_scored=int(rows.sum()), n_total=len(rows))
+    return msgspec.convert(msgspec.to_builtins(counted), Figure)  # an end at a bound becomes a float, as in a file
 
 
 def _tied(

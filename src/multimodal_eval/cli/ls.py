@@ -9,9 +9,10 @@ import click
 from multimodal_eval.cli.finish import print_blocks
 from multimodal_eval.cli.layers import LayeredGroup
 from multimodal_eval.cli.options import RunLocation, plugin_option, register_plugins, result_format_option
+from multimodal_eval.core.figure import without_value
 from multimodal_eval.core.metric import summary_of
-from multimodal_eval.display.blocks import Block, Lines, Row, Table, Text
-from multimodal_eval.display.names import printed
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Lines, Row, Table, Text
+from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:
     from multimodal_eval.data.runs.run_folder import RunFolder
@@ -22,13 +23,14 @@ def ls() -> None:
     """List metrics, tasks, benchmarks, rules, models, prompts, judges, formats, runs, resources, or the settings."""
 
 
-def _list(table: Table, *notes: str) -> None:
-    print_blocks([table, *(Text(note, tone="quiet") for note in notes)])
+def _list(table: Table, format_: str, *notes: str) -> None:
+    print_blocks([table, *(Text(note, tone="quiet") for note in notes)], format_)
 
 
 @ls.command()
 @plugin_option
-def metrics(plugins: tuple[str, ...]) -> None:
+@result_format_option
+def metrics(plugins: tuple[str, ...], format_: str) -> None:
     """List the metrics, and what is missing for those that cannot run yet."""
     from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 
@@ -44,13 +46,15 @@ def metrics(plugins: tuple[str, ...]) -> None:
         rows.append(Row([name, f"{low} … {high}{better}", Lines([line for line in lines if line])]))
     _list(
         Table(["metric", "range", "what it measures"], rows, 3),
+        format_,
         "↓ lower is better. Other programs' names of metrics: docs/metric-names.md",
         "A judge is a metric too: --metrics judge:NAME (mmeval ls judges) or judge:FILE.yaml",
     )
 
 
 @ls.command()
-def tasks() -> None:
+@result_format_option
+def tasks(format_: str) -> None:
     """List the tasks with their metrics and composites."""
     from multimodal_eval.evaluation.metrics_registry import list_available
     from multimodal_eval.evaluation.tasks_config import TASKS
@@ -62,11 +66,12 @@ def tasks() -> None:
         formula = " + ".join(f"{weight:.2f} {part}" for part, weight in task.weights.items())
         rows.append(Row([task.name, names, formula or task.headline or "none"]))
     heads = ["task", "metrics", "composite"]
-    _list(Table(heads, rows, 3), "Contests have separate commands: mmeval clarity, mmeval dialogue")
+    _list(Table(heads, rows, 3), format_, "Contests have separate commands: mmeval clarity, mmeval dialogue")
 
 
 @ls.command()
-def benchmarks() -> None:
+@result_format_option
+def benchmarks(format_: str) -> None:
     """List the benchmarks that `mmeval run NAME` knows, with their rows and rules, and how exact each is."""
     from multimodal_eval.benchmarks.recipes import recipe_names, recipe_of
     from multimodal_eval.core.errors import ConfigError
@@ -85,6 +90,7 @@ def benchmarks() -> None:
         rows.append(Row([benchmark.name, rows_of(benchmark), about, benchmark.task.licence or "not stated"]))
     _list(
         Table(["benchmark", "rows", "what it is, rule, exactness", "licence"], rows, 4, has_lines=True),
+        format_,
         "All of it: mmeval card NAME. Ask a model: mmeval run NAME --model PROVIDER:NAME",
         "Its data: mmeval fetch NAME, or --data DIR. Your own: docs/recipes.md",
     )
@@ -92,7 +98,8 @@ def benchmarks() -> None:
 
 @ls.command()
 @plugin_option
-def rules(plugins: tuple[str, ...]) -> None:
+@result_format_option
+def rules(plugins: tuple[str, ...], format_: str) -> None:
     """List the rules by which answers are read and compared."""
     from multimodal_eval.core.rules import families, rules_of
     from multimodal_eval.evaluation.cards import options_with
@@ -103,44 +110,56 @@ def rules(plugins: tuple[str, ...]) -> None:
         users = ", ".join(f"{metric}.{option}" for metric, option in options_with(family))
         rows = [Row([rule.name, rule.summary]) for rule in rules_of(family).values()]
         tables.append(Table(["rule", "what it does"], rows, 2, f"{family}: {users}"))
-    print_blocks([*tables, Text("Choose one: --option METRIC.rule=NAME. All of it: mmeval card NAME", tone="quiet")])
+    print_blocks(
+        [*tables, Text("Choose one: --option METRIC.rule=NAME. All of it: mmeval card NAME", tone="quiet")], format_
+    )
 
 
 @ls.command()
-def models() -> None:
+@result_format_option
+def models(format_: str) -> None:
     """List the providers of models for `mmeval run --model PROVIDER:NAME`."""
     from multimodal_eval.generate.registry import providers
 
     rows = [Row([name, about]) for name, about in providers().items()]
-    _list(Table(["provider", "what it is"], rows, 2), "Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]")
+    _list(
+        Table(["provider", "what it is"], rows, 2),
+        format_,
+        "Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]",
+    )
 
 
 @ls.command()
-def prompts() -> None:
+@result_format_option
+def prompts(format_: str) -> None:
     """List the built-in prompts for `mmeval run --prompt NAME`."""
     from multimodal_eval.generate import prompts as built_in
 
     rows = [Row([name, about]) for name, about in built_in.prompts().items()]
     _list(
         Table(["prompt", "what it asks"], rows, 2),
+        format_,
         "Its text: mmeval card PROMPT. Your own: --prompt FILE, see docs/prompts.md",
     )
 
 
 @ls.command()
-def judges() -> None:
+@result_format_option
+def judges(format_: str) -> None:
     """List the built-in judges for `--metrics judge:NAME --judge PROVIDER:MODEL`."""
     from multimodal_eval.judges.forms import by_name
 
     rows = [Row([f"judge:{name}", about]) for name, about in by_name.judges().items()]
     _list(
         Table(["judge", "what it decides"], rows, 2),
+        format_,
         "All of it: mmeval card judge:NAME. Your own: judge:FILE.yaml, see docs/judges.md",
     )
 
 
 @ls.command()
-def formats() -> None:
+@result_format_option
+def formats(format_: str) -> None:
     """List the logs of other harnesses that are read as DATA and by `mmeval import`."""
     from multimodal_eval.data.logs.recognised import log_formats
 
@@ -150,6 +169,7 @@ def formats() -> None:
         rows.append(Row([name, files, getattr(each, "takes", "")]))
     _list(
         Table(["format", "files", "what is taken"], rows, 3, has_lines=True),
+        format_,
         "Formats are recognised by content; --as NAME forces one. See docs/harnesses.md",
     )
 
@@ -166,33 +186,32 @@ def runs(folder: Any, format_: str) -> None:
         try:
             rows.append(_row(name, run))
         except Exception:  # noqa: BLE001 - whatever is wrong with one run, the others are listed
-            rows.append(Row([name, "", "damaged", "", ""]))
-    heads = ["run", "task", "state", "samples", "headline"]
+            rows.append(FigureRow(without_value(""), (name, ""), ("", "damaged")))
     none = f"There are no runs in {folder}. Create one with: mmeval score answers.jsonl --metrics rouge_l"
-    print_blocks([Table(heads, rows, 5, optional=("task", "samples")) if rows else Text(none)], format_)
+    print_blocks([Figures(rows, ("run", "metric"), ("task", "state")) if rows else Text(none)], format_)
 
 
-def _row(name: str, run: RunFolder) -> Row:
-    """The cells of one run."""
+def _row(name: str, run: RunFolder) -> FigureRow:
+    """One run, with its headline if it has one."""
+    from msgspec.structs import replace
+
     from multimodal_eval.core.headline import headline_of
-    from multimodal_eval.display.figure_tables import coverage, number
 
-    info, headline = run.read_info(), ""
+    info = run.read_info()
     if info.state == "done":
         results = run.read_results()
         leading = headline_of(info, results)
         if leading is not None:
-            figure = results.entries[leading]
-            corrected = figure.calibrated
-            headline = f"{printed(leading)} {number(figure.value)} ({coverage(figure)})"
-            if corrected is not None and corrected.value is not None:
-                headline += f", by {corrected.labels} labels {number(corrected.value)}"
-    samples = f"{sum(info.parts):,}" if info.parts else ""
-    return Row([name, info.task or "", info.state, samples, headline])
+            entry = results.entries[leading]
+            figure = replace(entry.in_a_list, calibrated=entry.calibrated)
+            return FigureRow(figure, (name, leading), (info.task or "", info.state))
+    samples = f", {counted(sum(info.parts), 'sample')}" if info.parts else ""
+    return FigureRow(without_value(""), (name, ""), (info.task or "", f"{info.state}{samples}"))
 
 
 @ls.command()
-def resources() -> None:
+@result_format_option
+def resources(format_: str) -> None:
     """List the resources of `mmeval fetch`, and which are on this machine."""
     from multimodal_eval.models.runtime import missing_runtime
     from multimodal_eval.resources.catalogue import CATALOGUE, GROUPS
@@ -211,7 +230,7 @@ def resources() -> None:
     models = ", ".join(resource.name for resource in CATALOGUE.values() if resource.is_model)
     if reason := missing_runtime(f"running {models}"):
         blocks.append(Text(reason, tone="warning"))
-    print_blocks(blocks)
+    print_blocks(blocks, format_)
 
 
 @ls.command()

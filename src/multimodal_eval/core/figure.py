@@ -119,6 +119,13 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
         """The value with its interval alone."""
         return Figure(self.value, self.stderr, self.low, self.high, self.method)
 
+    @property
+    def in_a_list(self) -> Figure:
+        """The value with its interval, counts and direction, without parts and other conventions."""
+        counted = 0 if self.without_failures is None else self.failed or 0
+        scored = None if self.n_scored is None else self.n_scored + counted
+        return msgspec.structs.replace(self.bare, n_scored=scored, n_total=self.n_total, direction=self.better)
+
 
 def without_value(reason: str) -> Figure:
     """A figure without a value, and the reason."""

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.compare_slices import SlicedMetric
     from multimodal_eval.analysis.power import PowerTable
 
-__all__ = ["difference", "metric_comparison_blocks", "power_blocks", "run_comparison_blocks", "two_runs"]
+__all__ = [
+    "difference",
+    "metric_comparison_blocks",
+    "power_blocks",
+    "run_comparison_blocks",
+    "scores_of_runs",
+    "two_runs",
+]
 
 
 _ROUNDING = 5e-5  # of shown scores
@@ -49,10 +56,7 @@ def run_comparison_blocks(comparison: RunComparison, *, with_scores: bool = True
     yield Text(comparison.test, tone="quiet")
     yield Folded("wins and needed samples", [_power(comparison)])
     if len(comparison.runs) == 2 and with_scores:
-        scores = [
-            _score(metric, system, comparison.level) for metric in comparison.numbers for system in metric.systems
-        ]
-        yield Folded("scores of each run", [Figures(scores, ("metric", "run"))])
+        yield Folded("scores of each run", scores_of_runs(comparison))
     signatures = [Row([printed(metric.name), metric.signature]) for metric in comparison.numbers]
     yield Folded("signatures", [Table(["metric", "signature"], signatures, left=2)])
 
@@ -86,9 +90,21 @@ def difference(metric: MetricComparison, pair: Pair, level: float | None = None)
     return _counted(metric, figure, level, metric.name)
 
 
-def _score(metric: MetricComparison, system: System, level: float | None) -> FigureRow:
+def scores_of_runs(comparison: RunComparison) -> list[Figures]:
+    """Two runs in one table; the ranks of several, metric by metric."""
+    if len(comparison.runs) > 2:
+        return [_ranking(metric, comparison.level, comparison.selection) for metric in comparison.numbers]
+    scores = [
+        _score(metric, system, comparison.level, series)
+        for metric in comparison.numbers
+        for series, system in enumerate(metric.systems, 1)
+    ]
+    return [Figures(scores, ("metric", "run"))]
+
+
+def _score(metric: MetricComparison, system: System, level: float | None, series: int) -> FigureRow:
     figure = Figure(system.value, system.stderr, system.low, system.high, system.method)
-    return FigureRow(_counted(metric, figure, level, system.name), (metric.name, system.name))
+    return FigureRow(_counted(metric, figure, level, system.name), (metric.name, system.name), series=series)
 
 
 def two_runs(comparison: RunComparison, main: str, title: str = "", heads: Sequence[str] = ("A", "B")) -> Figures:

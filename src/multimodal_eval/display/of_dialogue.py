@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from multimodal_eval.core.display import DASH, number
-from multimodal_eval.display.blocks import Block, FigureRow, Figures, Row, Table
+from multimodal_eval.display.blocks import Block, FigureRow, Figures, Folded, Row, Table
 from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:
@@ -38,6 +38,13 @@ def dialogue_report_blocks(report: DialogueReport) -> Iterator[Block]:
         "the integral score is the sum of the weighted parts; each dialogue is a cluster, each type a stratum",
         counts="replies",
     )
+    halves = [
+        FigureRow(replace(figure, n_scored=row.replies, direction="higher", bounds=(0.0, 1.0)), (kind, row.type))
+        for kind, name in (("METEOR", "meteor"), ("HM", "hidden_metric"))
+        for row in report.types
+        for figure in (getattr(row, name),)
+    ]
+    yield Folded("METEOR and HM of each type", [Figures(halves, ("metric", "type"), counts="replies")])
     if report.worst:
         yield _worst(report.worst)
 

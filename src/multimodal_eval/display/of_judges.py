@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from multimodal_eval.core.display import DASH, number
-from multimodal_eval.core.judge_records import JudgeFindings, JudgesReport, Rate, Variance
+from multimodal_eval.core.judge_records import Agreement, JudgeFindings, JudgesReport, Rate, Variance
 from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_labels import calibration_blocks, rate_figure
-from multimodal_eval.display.wording import counted
+from multimodal_eval.display.wording import counted, estimate
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.preferences import Preference
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from multimodal_eval.data.runs.run import Run
 
 __all__ = [
+    "FIRST",
+    "TURNED",
     "asked_table",
+    "consistency",
     "figures_of_judge",
     "judge_blocks",
     "judge_findings_blocks",
@@ -29,6 +32,10 @@ __all__ = [
     "judges_report_blocks",
     "preference_of_run_blocks",
 ]
+
+
+TURNED, FIRST = "verdicts that turn around with the order", "verdicts for the answer shown first"
+_LONGER = "pairs that the longer answer wins"
 
 
 def judge_blocks(run: Run, only: str | None = None) -> Iterator[Block]:
@@ -54,29 +61,43 @@ def judge_lines(metric: str, known: JudgeFindings) -> Iterator[str]:
         verb = "answer addresses" if known.injections == 1 else "answers address"
         counts.append(f"{known.injections:,} {verb} the judge")
     yield f"{printed(metric)}: {'; '.join(counts)}"
-    if changes := list(_changes(known)):
-        yield f"  {'; '.join(changes)}"
+    for line in _changes(known):
+        yield f"  {line}"
+
+
+def consistency(known: JudgeFindings) -> Iterator[str]:
+    """How consistent the verdicts are, in the words of the table of findings."""
+    rates: dict[str, Rate | None] = {
+        TURNED: None if known.flips is None else known.flips.flips,
+        FIRST: None if known.flips is None else known.flips.first,
+        _LONGER: None if known.length is None else known.length.longer_wins,
+    }
+    for name, rate in rates.items():
+        if rate is not None and rate.value is not None:
+            yield f"{name}: {_share(rate)}"
+    for each in known.agreement:
+        if each.alpha.value is not None:
+            alpha = estimate(each.alpha.value, each.alpha.low, each.alpha.high)
+            yield f"{_alpha(each)}: {alpha} ({each.units:,} units)"
 
 
 def _changes(known: JudgeFindings) -> Iterator[str]:
-    if known.flips is not None:
-        if known.flips.flips.total:
-            yield f"flips {_share(known.flips.flips)}"
-        yield f"first shown wins {_share(known.flips.first)}"
-    if known.length is not None:
-        yield f"longer wins {_share(known.length.longer_wins)}"
-    for agreement in known.agreement:
-        yield f"alpha between {agreement.between} {number(agreement.alpha.value)}"
+    yield from consistency(known)
     if known.variance is not None:
         both = known.variance.stderr_of_samples**2 + known.variance.stderr_of_judge**2
         if both > 0:
             yield f"{100 * known.variance.stderr_of_judge**2 / both:.0f}% of the squared standard error is the judge's"
 
 
+def _alpha(agreement: Agreement) -> str:
+    return f"Krippendorff's alpha between {agreement.between}, {agreement.level}"
+
+
 def _share(rate: Rate) -> str:
-    if rate.value is None:
-        return DASH
-    return f"{100 * rate.value:.1f}% ({rate.count:,} of {rate.total:,})"
+    """`32.0% [18.6%, 49.2%] (8 of 25)`."""
+    value, low, high = (None if each is None else f"{100 * each:.1f}%" for each in (rate.value, rate.low, rate.high))
+    between = "" if low is None or high is None else f" [{low}, {high}]"
+    return f"{value}{between} ({rate.count:,} of {rate.total:,})"
 
 
 def judged_run_blocks(run: Run, metric: str) -> Iterator[Block]:
@@ -110,11 +131,11 @@ def figures_of_judge(findings: JudgeFindings) -> Iterator[FigureRow]:
     """What order and length change, the judges of a panel, and how far verdicts agree."""
     rates: dict[str, Rate] = {}
     if (flips := findings.flips) is not None:
-        rates["verdicts that turn around with the order"] = flips.flips
+        rates[TURNED] = flips.flips
         rates["verdicts that differ between the orders"] = flips.disagreements
-        rates["verdicts for the answer shown first"] = flips.first
+        rates[FIRST] = flips.first
     if findings.length is not None:
-        rates["pairs that the longer answer wins"] = findings.length.longer_wins
+        rates[_LONGER] = findings.length.longer_wins
     for name, rate in rates.items():
         yield FigureRow(rate_figure(rate, name))
     if (length := findings.length) is not None:
@@ -128,8 +149,7 @@ def figures_of_judge(findings: JudgeFindings) -> Iterator[FigureRow]:
         if member.bias is not None:
             yield FigureRow(replace(member.bias, name=f"bias of {member.model}: its mean minus that of the panel"))
     for each in findings.agreement:
-        name = f"Krippendorff's alpha between {each.between}, {each.level}"
-        yield FigureRow(replace(each.alpha, name=name, n_scored=each.units))
+        yield FigureRow(replace(each.alpha, name=_alpha(each), n_scored=each.units))
 
 
 def asked_table(findings: JudgeFindings, judging: JudgingInfo | None, form: str) -> Table:

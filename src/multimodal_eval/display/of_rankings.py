@@ -7,12 +7,27 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
 from multimodal_eval.analysis.preferences import Preference, conclusion
-from multimodal_eval.core.display import DASH, number, p_value
-from multimodal_eval.core.figure import Direction, Figure
+from multimodal_eval.core.display import DASH, number, p_comparison, p_value
+from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import rates_by_the_judge
-from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text, Verdict
+from multimodal_eval.display.blocks import (
+    Block,
+    FigureRow,
+    Figures,
+    Finding,
+    Folded,
+    Grid,
+    GridCell,
+    GridRow,
+    Row,
+    Table,
+    Text,
+    Verdict,
+)
+from multimodal_eval.display.figure_tables import LOWER
 from multimodal_eval.display.names import printed
-from multimodal_eval.display.wording import counted
+from multimodal_eval.display.of_judges import FIRST, TURNED
+from multimodal_eval.display.wording import counted, estimate, label, listed
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.composite import RunSensitivity, Sensitivity
@@ -20,10 +35,17 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.leaderboard import Leaderboard, Standing
     from multimodal_eval.core.records import ComparedPair
 
-__all__ = ["leaderboard_blocks", "preference_blocks", "rating_table_blocks", "sensitivity_blocks"]
+__all__ = [
+    "leaderboard_blocks",
+    "leaderboard_verdict",
+    "preference_blocks",
+    "rating_table_blocks",
+    "sensitivity_blocks",
+    "standing_figure",
+]
 
 
-_OTHERS = 5  # columns of further metrics
+_OTHERS, _DIGITS = 4, 3  # columns of further metrics, which fit into 80 characters
 _TESTED = (
     "Places are by score. ranks: the best and worst rank that chance leaves possible, for all together; tied with: "
     "places from which it does not differ beyond chance (max-T randomization of all pairs, p < .05)"
@@ -36,30 +58,24 @@ _LINES = 3  # of the reason of a refusal
 
 
 def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
-    """Best first, then the other metrics, what is left out, and who is refused."""
-    direction: Direction = "lower" if board.direction == "lower" else "higher"
-    name = f"{printed(board.number)}{' ↓' if direction == 'lower' else ''}"
+    """The verdict, the places, the other metrics, what is left out, and who is refused."""
+    name = f"{printed(board.number)}{' ↓' if board.direction == 'lower' else ''}"
     title = f"{name}, {counted(len(board.standings), 'submission')}, {counted(board.samples, 'sample')}"
     if board.standings:
-        rows = [_standing(row, board, direction) for row in board.standings]
+        yield leaderboard_verdict(board)
+        rows = [_standing(row, board) for row in board.standings]
         note = _UNTESTED if board.standings[0].tied_with is None else _TESTED
         if any(row.calibrated is not None for row in board.standings):
             note += ". calibrated: corrected by human labels; places are by the metric alone"
         heads = ("ranks", "tied with", "behind", "p")
         yield Figures(rows, ("place", "submission"), (), heads, title=title, caption=note)
         if others := [each for each in board.standings[0].numbers if each != board.number][:_OTHERS]:
-            values = [
-                Row([str(row.place), row.name, *(number(row.numbers.get(each)) for each in others)])
-                for row in board.standings
-            ]
-            names = ["place", "submission", *map(printed, others)]
-            yield Table(names, values, 2, "other metrics", "failed answers are counted as in the ranking")
+            yield _others(board, others)
     yield from map(Finding, board.notes)
     if board.left_out:
         unscored = board.failed_answers == "left-out"
         why = "unscored in a submission" if unscored else "no answer to them could be scored"
-        total = board.samples + board.left_out
-        yield Finding(f"samples are left out for all: {why}", count=board.left_out, total=total)
+        yield Finding(f"samples are left out for all: {why}", count=board.left_out, total=board.samples)
     if failed := [row for row in board.standings if row.failures]:
         counts = [f"{row.name}: {failures_in_words(row.failures)}" for row in failed]
         more = [f"… {len(counts) - _NOTES:,} more in leaderboard.json"] if len(counts) > _NOTES else []
@@ -71,26 +87,75 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     yield Folded("signature", [Text(f"  {board.signature}", tone="quiet", is_code=True)])
 
 
-def _standing(row: Standing, board: Leaderboard, direction: Direction) -> FigureRow:
-    places = {other.name: other.place for other in board.standings}
-    tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
-    behind = number(row.behind) if row is not board.standings[0] else ""
-    figure = Figure(
+def leaderboard_verdict(board: Leaderboard) -> Verdict:
+    """Which submission is first, and whether others may be as good."""
+    first, *others = board.standings
+    equal = sum(row.place == 1 for row in others)
+    place = "is first" if others else "is the only submission,"
+    place = f"shares the first place with {counted(equal, 'other')}," if equal else place
+    value, ranked = estimate(first.value, first.low, first.high), board.samples - board.left_out
+    where = f"on {label(printed(board.number))}, over {ranked:,} of {counted(board.samples, 'sample')}"
+    answer = f"{label(first.name)} {place} with {value} {where}"
+    tied = first.tied_with
+    if not others:
+        answer += "."
+    elif tied is None:
+        answer += ". Whether the others are tied with it is not known: chance cannot be estimated from these samples."
+    elif len(tied) == len(others):
+        answer += ". It is tied with every other submission: none of the differences is beyond chance."
+    elif tied:
+        answer += f". It is tied with {listed(tied)}: these differences may be due to chance."
+    else:
+        second = others[0]
+        behind = f"{number(second.behind)} behind ({p_comparison(second.p_value)})"
+        answer += f", ahead of all others. The next, {label(second.name)}, is {behind}."
+    return Verdict(answer, "Which submission is best?", "good" if others and tied == () else "")
+
+
+def _others(board: Leaderboard, names: list[str]) -> Grid:
+    """Further metrics of the submissions, in the order of the ranking."""
+    shown = [
+        [row.figures.get(name, Figure(row.numbers.get(name), None, None, None, "")) for name in names]
+        for row in board.standings
+    ]
+    heads = [
+        printed(name) + (f" {LOWER}" if figures[place].direction == "lower" else "")
+        for figures in shown[:1]
+        for place, name in enumerate(names)
+    ]
+    rows = [
+        GridRow(row.name, [GridCell(figure) for figure in figures])
+        for row, figures in zip(board.standings, shown, strict=True)
+    ]
+    note = "failed answers are counted as in the ranking" if any(row.failures for row in board.standings) else ""
+    title = f"other metrics, {counted(board.samples, 'sample')}"
+    return Grid("submission", heads, rows, title=title, caption=note, digits=_DIGITS)
+
+
+def standing_figure(row: Standing, board: Leaderboard) -> Figure:
+    """The score by which a submission is ranked."""
+    return Figure(
         row.value,
         row.stderr,
         row.low,
         row.high,
         board.method,
-        n_scored=board.samples,
-        n_total=board.samples + board.left_out,
+        n_scored=board.samples - board.left_out,
+        n_total=board.samples,
         calibrated=row.calibrated,
-        direction=direction,
+        direction="lower" if board.direction == "lower" else "higher",
         name=row.name,
         level=board.level,
     )
+
+
+def _standing(row: Standing, board: Leaderboard) -> FigureRow:
+    places = {other.name: other.place for other in board.standings}
+    tied = DASH if row.tied_with is None else ", ".join(map(str, sorted(places[name] for name in row.tied_with)))
+    behind = number(row.behind) if row is not board.standings[0] else ""
     ranks = DASH if row.ranks is None else f"{row.ranks[0]} … {row.ranks[1]}"
     after = [ranks, tied, behind, "" if row.p_value is None else p_value(row.p_value)]
-    return FigureRow(figure, (str(row.place), row.name), after=after)
+    return FigureRow(standing_figure(row, board), (str(row.place), row.name), after=after)
 
 
 def preference_blocks(preference: Preference) -> Iterator[Block]:
@@ -99,8 +164,8 @@ def preference_blocks(preference: Preference) -> Iterator[Block]:
     shown = {
         "win rate of A": preference.win_rate,
         "  at equal lengths": preference.length_controlled,
-        "flips with the order": preference.flips,
-        "first answer preferred": preference.first,
+        TURNED: preference.flips,
+        FIRST: preference.first,
     }
     rows = [
         FigureRow(

@@ -10,6 +10,7 @@ from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.display.comparison_verdict import of_comparison
 from multimodal_eval.display.names import printed
+from multimodal_eval.display.of_judges import consistency
 from multimodal_eval.display.run_findings import unscored_of
 from multimodal_eval.display.wording import Tone, Verdict, counted, estimate, label, listed, plain, share
 from multimodal_eval.report.one_run import Comparisons, JudgeView, OneRun
@@ -241,14 +242,7 @@ def of_judges(runs: Sequence[OneRun]) -> Iterator[Verdict]:
 
 
 def _facts(judge: JudgeView) -> list[str]:
-    known, facts = judge.findings, []
-    if known.flips is not None and known.flips.flips.value is not None:
-        flips = known.flips.flips
-        facts.append(f"{share(flips.value or 0.0)} of {flips.total:,} verdicts turn around with the order of answers")
-    for each in known.agreement:
-        if each.alpha.value is not None:
-            alpha = estimate(each.alpha.value, each.alpha.low, each.alpha.high)
-            facts.append(f"Krippendorff's alpha between {label(each.between)} is {alpha}")
+    facts = list(consistency(judge.findings))
     if judge.unreadable or judge.failed:
         facts.append(f"{judge.unreadable:,} verdicts are unreadable and {judge.failed:,} failed")
     return facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from multimodal_eval.display.drawings import COLOURS
 from multimodal_eval.report.site.build import write_site
 from tests.report.site.boards import ranked
 from tests.report.visits import DESKTOP, PHONE, expect, violations
@@ -139,13 +140,13 @@ def test_print_has_no_controls(visit, site):
 def test_whiskers_are_on_one_scale(visit, site, board_runs):
     """Dots are in the order of the scores, each within its interval."""
     page = visit((site / "index.html").as_uri(), viewport=DESKTOP).page
-    dots = page.locator("svg.whisker circle").evaluate_all("dots => dots.map(dot => dot.getBoundingClientRect().x)")
+    dots = page.locator("td.whiskers circle").evaluate_all("dots => dots.map(dot => dot.getBoundingClientRect().x)")
     assert dots == sorted(dots, reverse=True)
-    lines = page.locator("svg.whisker path.ends").evaluate_all(
+    lines = page.locator("td.whiskers line[stroke-width]").evaluate_all(
         "lines => lines.map(line => [line.getBoundingClientRect().left, line.getBoundingClientRect().right])"
     )
     assert all(left <= dot + 5 <= right for dot, (left, right) in zip(dots, lines, strict=True))
-    assert page.locator("svg.whisker.leads").count() == 2
+    assert page.locator(f'td.whiskers circle[fill="{COLOURS["series-1"]}"]').count() == 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.leaderboard import leaderboard, read_leaderboard
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.display.blocks import Verdict
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.results import blocks_of
 from multimodal_eval.report.site.build import tied_places, write_site
 from multimodal_eval.report.site.content import site_content
 from tests.report.site.boards import CONFIG, PUBLIC_REASON, SAMPLES, SYSTEMS, ranked, samples, scored
@@ -72,9 +76,11 @@ def test_the_verdict_names_the_first_and_its_ties(site, board_runs):
     first, second, third = board_runs[1].standings
     assert set(first.tied_with or ()) == {second.name}
     text = parsed(site / "index.html").text
-    assert f"{first.name} is first with {first.value:.4f} [{first.low:.4f}, {first.high:.4f}] on rouge_l" in text
-    assert f"It is tied with {second.name} : these differences may be due to chance" in text
-    assert f"ranked by rouge_l {TITLE}" not in text
+    (sentence,) = (block.sentence for block in blocks_of(board_runs[1]) if isinstance(block, Verdict))
+    assert sentence in text
+    with_interval = f"{first.value:.3f} [{first.low:.3f}, {first.high:.3f}]"
+    assert sentence.startswith(f"{first.name} is first with {with_interval} on ROUGE-L, over 40 of 40 samples.")
+    assert sentence.endswith(f"It is tied with {second.name}: these differences may be due to chance.")
     assert third.p_value is not None
     assert third.p_value < 0.05
 
@@ -83,7 +89,7 @@ def test_the_verdict_names_the_first_and_its_ties(site, board_runs):
     ("systems", "sentence"),
     [
         ({"alba": 9}, "alba is the only submission, with"),
-        ({"alba": 9, "cirrus": 3}, "ahead of all others. The next, cirrus , is"),
+        ({"alba": 9, "cirrus": 3}, "ahead of all others. The next, cirrus, is"),
         ({"alba": 9, "boreas": 9}, "It is tied with every other submission"),
     ],
 )
@@ -99,7 +105,7 @@ def test_equal_scores_share_the_first_place(tmp_path, board_runs):
     equal = replace(second, value=first.value, place=1)
     write_site(tmp_path / "site", runs, replace(board, standings=(first, equal, third)))
     text = parsed(tmp_path / "site" / "index.html").text
-    assert f"{first.name} shares the first place with 1 other, with {first.value:.4f}" in text
+    assert f"{first.name} shares the first place with 1 other, with {first.value:.3f}" in text
 
 
 def test_ties_that_are_not_tested(tmp_path, board_runs):
@@ -122,7 +128,7 @@ def test_the_table_has_every_score_with_its_interval(site, board_runs):
             assert f"{entry.value:.4f} {entry.low:.4f} … {entry.high:.4f}" in page.text
     values = {float(attrs["data-value"] or "") for _, attrs in page.elements if "data-value" in attrs}
     assert {row.value for row in board.standings} <= values  # sorted by full precision
-    assert "wer ↓ lower is better" in page.text
+    assert "WER ↓ lower is better" in page.text
     assert f"{SAMPLES} samples" in page.text
     assert "left out" not in page.text
 
@@ -141,7 +147,8 @@ def test_who_failed_what(site, board_runs, tmp_path):
     (row,) = (row for row in board.standings if row.name == "cirrus")
     entry = Run(runs / "cirrus").entries["rouge_l"]
     assert row.counted["rouge_l"].value == row.value == pytest.approx(entry.value * (SAMPLES - 1) / SAMPLES)
-    assert f"rouge_l {row.value:.4f}" in page  # not the mean without the failed answer
+    assert re.search(rf"ROUGE-L ★[\d. ]* {row.value:.4f} [\d. …]+ 39 \+ 1 / 40", page)
+    assert re.search(rf"1 left out[\d. ;…]* {entry.value:.4f} ", page)  # the mean without the failed answer
     left_out = ranked(tmp_path / "runs", {"alba": 9, "cirrus": 3}, failed_answers="left-out")
     write_site(tmp_path / "site", tmp_path / "runs", left_out)
     assert "40 samples, 1 of them left out" in parsed(tmp_path / "site" / "index.html").text
@@ -187,8 +194,8 @@ def test_places_by_other_metrics(site, board_runs):
         values = {row.name: Run(runs / row.name).entries[metric].value for row in board.standings}
         for name, value in values.items():
             place = 1 + sum(other < value if lower else other > value for other in values.values())
-            cells = parsed(slug(site, name) / "index.html").text.partition(f" {metric} ")[2].split()
-            assert str(place) in cells[:14], (metric, name)
+            cells = parsed(slug(site, name) / "index.html").text.partition(f" {printed(metric)} ")[2].split()
+            assert str(place) in cells[:20], (metric, name)
 
 
 def test_methods(site, board_runs):
@@ -257,5 +264,5 @@ def test_a_submission_that_lacks_a_metric(tmp_path):
     evaluate(samples("cirrus", 3), config={**CONFIG, "metrics": ["rouge_l"]}, output=folder / "cirrus")
     write_site(tmp_path / "site", folder, leaderboard(folder, ["alba", "cirrus"], allow_partial=True))
     page = parsed(tmp_path / "site" / "index.html")
-    cells = [attrs for tag, attrs in page.elements if attrs.get("data-label") == "wer"]
+    cells = [attrs for tag, attrs in page.elements if attrs.get("data-label") == "WER"]
     assert ["data-value" in attrs for attrs in cells] == [True, False]

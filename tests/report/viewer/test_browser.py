@@ -131,8 +131,8 @@ def test_samples_are_searched_and_read_by_keyboard(visit, server):
     seen.press("n")
     page.wait_for_url("**/samples/alba")
     for direction in ("ascending", "descending"):
-        page.get_by_role("link", name="rouge_l").press("Enter")
-        page.locator(f"th[aria-sort={direction}]").get_by_text("rouge_l").wait_for()
+        page.get_by_role("link", name="ROUGE-L").press("Enter")
+        page.locator(f"th[aria-sort={direction}]").get_by_text("ROUGE-L").wait_for()
     assert page.locator("#order-sort").input_value() == "rouge_l"
     seen.press("/")
     page.keyboard.type("BLUE")

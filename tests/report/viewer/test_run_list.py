@@ -170,7 +170,7 @@ def test_every_cell_has_value_interval_whisker_and_the_direction(browser: TestCl
         assert f"{entry['low']:.4f} … {entry['high']:.4f}" in text
     assert text.count('class="drawing"') == 2
     assert text.count("lower is better") >= 1
-    assert 'data-head="chair_s ↓"' in text
+    assert 'data-head="CHAIRs ↓"' in text
 
 
 def test_sorting_by_a_metric_follows_its_values(browser: TestClient, folder: Path):

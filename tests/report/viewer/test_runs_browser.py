@@ -74,18 +74,18 @@ def test_metrics_are_chosen_by_mouse_and_by_keyboard(visit, server):
     seen = visit(server)
     page = seen.page
     headers = page.locator(".matrix thead th")
-    expect(headers.get_by_text("cider_d")).to_have_count(1)
+    expect(headers.get_by_text("CIDEr-D")).to_have_count(1)
     page.get_by_text("Metrics", exact=True).click()
-    page.get_by_role("checkbox", name="cider_d").uncheck()
-    expect(headers.get_by_text("cider_d")).to_have_count(0)
+    page.get_by_role("checkbox", name="CIDEr-D").uncheck()
+    expect(headers.get_by_text("CIDEr-D")).to_have_count(0)
     assert "metric=bleu" in page.url
     assert "metric=cider_d" not in page.url
     page.reload()
-    box = page.get_by_role("checkbox", name="cider_d")
+    box = page.get_by_role("checkbox", name="CIDEr-D")
     assert not box.is_checked()
     box.focus()
     seen.press("Space")
-    expect(headers.get_by_text("cider_d")).to_have_count(1)
+    expect(headers.get_by_text("CIDEr-D")).to_have_count(1)
     assert page.evaluate("document.activeElement.value") == "cider_d"
     assert seen.console == []
 
@@ -93,17 +93,17 @@ def test_metrics_are_chosen_by_mouse_and_by_keyboard(visit, server):
 def test_a_metric_sorts_the_list_in_both_directions_and_keeps_the_focus(visit, server):
     seen = visit(server + "/?q=a+bleu")
     page = seen.page
-    link = page.locator("thead").get_by_role("link", name="rouge_l")
-    values = page.locator("td[data-head=rouge_l] .figures > span:first-child")
+    link = page.locator("thead").get_by_role("link", name="ROUGE-L")
+    values = page.locator("td[data-head=ROUGE-L] .figures > span:first-child")
     for direction, reverse in (("ascending", False), ("descending", True)):
         link.press("Enter")
-        page.locator(f"th[aria-sort={direction}]").get_by_text("rouge_l").wait_for()
+        page.locator(f"th[aria-sort={direction}]").get_by_text("ROUGE-L").wait_for()
         numbers = [float(text) for text in values.all_inner_texts()]
         assert len(numbers) > 1
         assert numbers == sorted(numbers, reverse=reverse)
-        assert "rouge_l" in page.evaluate("document.activeElement.textContent")
+        assert "ROUGE-L" in page.evaluate("document.activeElement.textContent")
     page.locator("#order-sort").select_option("score.cider_d")
-    page.locator("th[aria-sort=descending]").get_by_text("cider_d").wait_for()
+    page.locator("th[aria-sort=descending]").get_by_text("CIDEr-D").wait_for()
     assert seen.console == []
 
 
@@ -178,10 +178,10 @@ def test_the_list_works_without_scripts(visit, server):
     seen = visit(server, java_script_enabled=False)
     page = seen.page
     page.get_by_text("Metrics", exact=True).click()
-    page.get_by_role("checkbox", name="bleu").uncheck()
+    page.get_by_role("checkbox", name="BLEU-4").uncheck()
     page.get_by_role("button", name="Apply").click()
-    expect(page.locator(".matrix thead").get_by_text("bleu")).to_have_count(0)
-    page.locator(".matrix thead").get_by_role("link", name="cider_d").click()
+    expect(page.locator(".matrix thead").get_by_text("BLEU-4")).to_have_count(0)
+    page.locator(".matrix thead").get_by_role("link", name="CIDEr-D").click()
     page.wait_for_url("**sort=score.cider_d**")
     page.get_by_role("link", name="deeper/cirrus").click()  # no other test has requested its slices
     page.get_by_role("link", name="Slices by other columns").click()

@@ -78,8 +78,8 @@ def test_cards_show_image_answer_references_score_and_status(browser: TestClient
     assert '<mark class="shared">one' in cards[1]
     assert "an animal outdoors" in cards[1]
     assert "× 2" in cards[1]  # the same reference twice
-    assert re.search(r"rouge_l</bdi></dt><dd>\s*0\.\d{4}", cards[1])  # the headline
-    assert re.search(r"bleu</bdi></dt><dd>\s*0\.\d{4}", cards[1])  # and a metric with a range
+    assert re.search(r"ROUGE-L</bdi></dt><dd>\s*0\.\d{4}", cards[1])  # the headline
+    assert re.search(r"BLEU-4</bdi></dt><dd>\s*0\.\d{4}", cards[1])  # and a metric with a range
     failed = page(browser, "/samples/graded?view=gallery&status=error")
     assert rows(failed) == [50]
     assert ">error<" in failed

@@ -6,7 +6,7 @@ Each page is one file with its own style and script, under the policy of the rep
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -21,13 +21,19 @@ from multimodal_eval import __version__
 from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
 from multimodal_eval.analysis.leaderboard import Difference, Leaderboard
 from multimodal_eval.core.csv_cells import Cell
-from multimodal_eval.core.display import p_comparison
-from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.display import DASH
+from multimodal_eval.core.figure import Direction, Figure
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import to_json
 from multimodal_eval.data.runs.storage import Location
+from multimodal_eval.display.blocks import FigureRow, Figures
+from multimodal_eval.display.drawings import axis, dots, scale_of
+from multimodal_eval.display.figure_tables import coverage
+from multimodal_eval.display.names import printed
+from multimodal_eval.display.of_rankings import leaderboard_verdict, standing_figure
+from multimodal_eval.display.page import PageRenderer
 from multimodal_eval.report.build import asset, icon, report_html
-from multimodal_eval.report.site.content import WIDTH, Scale, SiteContent, Submission, Whisker, scale_of, site_content
+from multimodal_eval.report.site.content import SiteContent, Submission, site_content
 from multimodal_eval.report.site.folder import SiteFolder
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.viewer.exports import Table, as_csv
@@ -175,41 +181,42 @@ class DifferenceLine:
     other: Submission | None
     role: str
     verdict: str
-    is_certain: bool
-    whisker: Whisker
+    drawn: Markup
 
 
 class SubmissionLines(TypedDict):
     """What the template of a submission needs beside the submission."""
 
     differences: list[DifferenceLine]
-    scale: Scale
-    zero: float
+    axis: Markup
 
 
 def submission_lines(site: SiteContent, submission: Submission) -> SubmissionLines:
     """The differences to the first and to the neighbours, on one scale around zero."""
     differences = submission.row.differences
-    ends = [end for each in differences for end in (each.value, each.low, each.high)]
-    scale = scale_of(ends, include=0.0)
-    return {
-        "differences": [_line(site, submission, each, scale) for each in differences],
-        "scale": scale,
-        "zero": scale.place(0.0),
-    }
+    better: Direction = "lower" if site.board.direction == "lower" else "higher"
+    figures = [Figure(each.value, None, each.low, each.high, "", direction=better) for each in differences]
+    verdicts = [_verdict(site, submission, each) for each in differences]
+    drawn, axis_ = drawings_of(figures, [each in ("better", "worse") for each in verdicts], with_origin=True)
+    lines = []
+    for difference, verdict, drawing in zip(differences, verdicts, drawn, strict=True):
+        other = site.find(difference.other)
+        role = "" if other is None else _role(site, submission, other)
+        lines.append(DifferenceLine(difference, other, role, verdict, drawing))
+    return {"differences": lines, "axis": axis_}
 
 
-def _line(site: SiteContent, submission: Submission, difference: Difference, scale: Scale) -> DifferenceLine:
-    other = site.find(difference.other)
-    verdict = _verdict(site, submission, difference)
-    return DifferenceLine(
-        difference,
-        other,
-        "" if other is None else _role(site, submission, other),
-        verdict,
-        verdict in ("better", "worse"),
-        scale.whisker(difference.value, difference.low, difference.high),
-    )
+def drawings_of(
+    figures: Sequence[Figure], marked: Sequence[bool], *, with_origin: bool = False
+) -> tuple[list[Markup], Markup]:
+    """A drawing of each figure, in colour if it is marked, and the axis of their scale."""
+    scale, page = scale_of(figures, with_origin=with_origin), PageRenderer()
+    tones = ["series-1" if each else "unknown" for each in marked]
+    drawn = [
+        page.drawing(dots([figure], scale, [tone], with_origin=with_origin, width=_WIDTH))
+        for figure, tone in zip(figures, tones, strict=True)
+    ]
+    return drawn, page.drawing(axis(scale, _WIDTH))
 
 
 def _role(site: SiteContent, submission: Submission, other: Submission) -> str:
@@ -230,7 +237,7 @@ def _verdict(site: SiteContent, submission: Submission, difference: Difference) 
 
 
 _HERE = Path(__file__).parent
-_SHOWN_TIES = 5  # names in the first sentence
+_WIDTH = 180  # of a drawing
 
 
 class Pages:
@@ -242,7 +249,8 @@ class Pages:
         self._environment.filters |= {
             "tied_places": tied_places,
             "shade": self._places.shade,
-            "p_comparison": p_comparison,
+            "printed": printed,
+            "coverage": coverage,
             "failures": failures_in_words,
             "rule": rule_in_words,
         }
@@ -253,12 +261,14 @@ class Pages:
             "style": Markup(_style()),
             "script": Markup(_script()),
             "icon": icon(),
-            "width": WIDTH,
         }
 
     def index(self) -> str:
         """The ranking."""
-        return self._page("index", "", shown=_SHOWN_TIES)
+        board = self._site.board
+        figures = [standing_figure(row, board) for row in board.standings]
+        drawn, axis_ = drawings_of(figures, [submission.leads for submission in self._site.submissions])
+        return self._page("index", "", verdict=leaderboard_verdict(board), drawn=drawn, axis=axis_)
 
     def methods(self) -> str:
         """How the ranking was made."""
@@ -267,7 +277,17 @@ class Pages:
     def submission(self, submission: Submission) -> str:
         """One submission: its place, its differences, its scores."""
         lines = submission_lines(self._site, submission)
-        return self._page("submission", "../../", submission=submission, places=self._places.of(submission), **lines)
+        places = self._places.of(submission)
+        rows = [
+            FigureRow(
+                msgspec.structs.replace(entry, name=name),
+                after=[DASH if places[name] is None else str(places[name])],
+                is_main=name == self._site.board.number,
+            )
+            for name, entry in submission.entries.items()
+        ]
+        scores = PageRenderer().figures(Figures(rows, after=("place by it",)))
+        return self._page("submission", "../../", submission=submission, scores=scores, **lines)
 
     def _page(self, here: str, root: str, **values: Any) -> str:
         return self._environment.get_template(f"{here}.html.j2").render(here=here, root=root, **values)
@@ -321,12 +341,12 @@ def leaderboard_csv(site: SiteContent) -> bytes:
     """One row per submission: the ranked score, then every other metric with its interval."""
     names = [column.name for column in site.columns]
     labelled = [f"calibrated_{field}" for field in _FIGURE] if site.has_labels else []
-    others = [f"{name}{ending}" for name in names for ending in ("", "_low", "_high")]
-    ranked = ["stderr", "low", "high", "tied_with", "behind", "p", "failed"]
+    others = [f"{name}{ending}" for name in names for ending in ("", "_low", "_high", "_n_scored")]
+    ranked = ["stderr", "low", "high", "n_scored", "n_total", "tied_with", "behind", "p", "failed"]
     headers = ["place", "submission", site.board.number, *ranked, *labelled]
     rows = [
         [
-            *_ranked(submission),
+            *_ranked(submission, site.board),
             *(_figure(submission.row.calibrated) if labelled else ()),
             *(cell for name in names for cell in _interval(submission.entries.get(name))),
         ]
@@ -335,11 +355,12 @@ def leaderboard_csv(site: SiteContent) -> bytes:
     return "".join(as_csv(Table([*headers, *others], rows))).encode("utf-8", "replace")
 
 
-def _ranked(submission: Submission) -> list[Cell]:
-    row = submission.row
+def _ranked(submission: Submission, board: Leaderboard) -> list[Cell]:
+    row, counts = submission.row, (board.samples - board.left_out, board.samples)
     tied = None if row.tied_with is None else "; ".join(row.tied_with)
     failed = sum(row.failures.values())
-    return [row.place, row.name, row.value, row.stderr, row.low, row.high, tied, row.behind, row.p_value, failed]
+    ranked = [row.place, row.name, row.value, row.stderr, row.low, row.high, *counts]
+    return [*ranked, tied, row.behind, row.p_value, failed]
 
 
 def _figure(figure: Figure | None) -> list[Cell]:
@@ -347,13 +368,13 @@ def _figure(figure: Figure | None) -> list[Cell]:
 
 
 def _interval(figure: Figure | None) -> list[Cell]:
-    return [None, None, None] if figure is None else [figure.value, figure.low, figure.high]
+    return [None] * 4 if figure is None else [figure.value, figure.low, figure.high, figure.n_scored]
 
 
 def results_json(site: SiteContent, submission: Submission) -> bytes:
     """The place of a submission, its differences, its metrics and its files."""
     row = asdict(submission.row)
-    del row["numbers"], row["calibrated"], row["counted"]
+    del row["numbers"], row["calibrated"], row["counted"], row["figures"]
     content = {
         "ranked_by": site.board.number,
         **row,

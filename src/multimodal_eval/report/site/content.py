@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from math import ceil, floor, log10
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, TypeVar
 
@@ -24,19 +23,15 @@ from multimodal_eval.core.system_files import DEVICE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, below
-from multimodal_eval.display.scales import round_step
 
 __all__ = [
     "Column",
-    "Scale",
     "SiteContent",
     "Submission",
-    "Whisker",
     "file_name",
     "files_of",
     "named",
     "published_run",
-    "scale_of",
     "site_content",
     "slugs_of",
     "without_folders",
@@ -81,73 +76,6 @@ def _slug(name: str, digits: int) -> str:
     return f"{words or 'submission'}-{digest}"
 
 
-# Intervals as small drawings on a scale that all rows of a table share.
-
-
-WIDTH = 180
-MARGIN = 8  # on both sides, for dots at the ends
-TICKS = 4  # at most this many steps
-FACTORS = (1, 2, 5, 10)  # of round steps
-LARGEST = 1e12  # larger values do not stretch a scale
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A value on the axis, and its position in the drawing."""
-
-    x: float
-    label: str
-    is_labelled: bool  # there is no room for all labels
-
-
-@dataclass(frozen=True)
-class Whisker:
-    """A dot, and the ends of its interval if it has one."""
-
-    at: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Scale:
-    """From values to places in a drawing."""
-
-    low: float
-    high: float
-    step: float
-
-    @property
-    def ticks(self) -> list[Tick]:
-        """Round values, from left to right."""
-        digits = max(0, -floor(log10(self.step)))
-        count = round((self.high - self.low) / self.step)
-        values = [round(self.low + number * self.step, 12) + 0.0 for number in range(count + 1)]
-        labelled = {values[0], values[-1], 0.0 if 0.0 in values else values[len(values) // 2]}
-        return [Tick(self.place(value), f"{value:.{digits}f}", value in labelled) for value in values]
-
-    def place(self, value: float) -> float:
-        """Where a value is drawn; a value outside the scale is drawn at its end."""
-        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-        return round(MARGIN + share * (WIDTH - 2 * MARGIN), 2)
-
-    def whisker(self, value: float, low: float | None, high: float | None) -> Whisker:
-        """A value with its interval."""
-        ends = [None if end is None else self.place(end) for end in (low, high)]
-        return Whisker(self.place(value), *ends)
-
-
-def scale_of(values: Iterable[float | None], *, include: float | None = None) -> Scale:
-    """A scale with round ends that shows all values; `include` is a value that it shows in any case."""
-    shown = [value for value in (*values, include) if value is not None and abs(value) <= LARGEST]
-    low, high = (min(shown), max(shown)) if shown else (0.0, 1.0)
-    if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
-        padding = max(0.05, abs(low) * 0.05)
-        low, high = low - padding, high + padding
-    step = round_step((high - low) / TICKS, FACTORS)
-    return Scale(floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step)
-
-
 @dataclass(frozen=True)
 class Column:
     """A metric that the submissions have."""
@@ -165,7 +93,6 @@ class Submission:
     run: Run
     files: list[InputFile]  # those that it sent
     leads: bool  # the first, and those that are tied with it
-    whisker: Whisker
 
     @property
     def name(self) -> str:
@@ -191,7 +118,6 @@ class SiteContent:
     board: Leaderboard
     submissions: list[Submission]
     columns: list[Column]  # the metrics beside the one that ranks
-    scale: Scale
     gold: list[InputFile]  # the files that all submissions were scored with
     finished: str | None  # when the last submission was scored
     with_samples: bool
@@ -205,11 +131,6 @@ class SiteContent:
     def has_labels(self) -> bool:
         """Whether human labels correct a score."""
         return any(row.calibrated is not None for row in self.board.standings)
-
-    @property
-    def tied_with_first(self) -> list[Submission]:
-        """The other submissions that may be as good as the first."""
-        return [submission for submission in self.submissions[1:] if submission.leads]
 
     @property
     def failed(self) -> list[Submission]:
@@ -231,7 +152,6 @@ def site_content(runs: Location, board: Leaderboard, title: str, *, with_samples
     stored = [Run(below(runs, row.name)) for row in board.standings]
     shared = _shared_files(stored)
     opened = [published_run(run, with_samples=with_samples) for run in stored]
-    scale = scale_of(end for row in board.standings for end in (row.value, row.low, row.high))
     slugs = slugs_of(row.name for row in board.standings)
     tied = {board.standings[0].name, *(board.standings[0].tied_with or ())}
     submissions = [
@@ -241,14 +161,13 @@ def site_content(runs: Location, board: Leaderboard, title: str, *, with_samples
             run,
             [named(file) for file in files_of(original) if file not in shared],
             row.name in tied,
-            scale.whisker(row.value, row.low, row.high),
         )
         for row, original, run in zip(board.standings, stored, opened, strict=True)
     ]
     finished = max((run.info.finished for run in opened if run.info.finished), default=None)
     shown = board if with_samples else replace(board, refused=tuple(map(_public, board.refused)))
     gold = [named(file) for file in shared]
-    return SiteContent(title, shown, submissions, _columns(opened, board), scale, gold, finished, with_samples)
+    return SiteContent(title, shown, submissions, _columns(opened, board), gold, finished, with_samples)
 
 
 def _counted(name: str, entry: Figure, counted: Mapping[str, Figure]) -> Figure:
@@ -256,7 +175,11 @@ def _counted(name: str, entry: Figure, counted: Mapping[str, Figure]) -> Figure:
     if name not in counted:
         return entry
     parts = {part: counted.get(f"{name}.{part}", figure) for part, figure in entry.parts.items()}
-    return entry.with_estimate(counted[name], parts=parts, calibrated=None)
+    failed = (counted[name].n_scored or 0) - (entry.n_scored or 0)
+    figure = entry.with_estimate(counted[name], parts=parts, calibrated=None)
+    if failed <= 0:
+        return figure
+    return msgspec.structs.replace(figure, failed=failed, with_failures=None, without_failures=entry.bare)
 
 
 def _public(refused: Refused) -> Refused:

@@ -15,11 +15,12 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multimodal_eval.analysis.compare import RunComparison
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, UnknownNameError
+from multimodal_eval.display.blocks import Finding, Text, Verdict
+from multimodal_eval.display.of_comparison import run_comparison_blocks, scores_of_runs
 from multimodal_eval.display.of_why import why_blocks
 from multimodal_eval.display.page import PageRenderer
-from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, left_out_lines, preview, verdicts_of
+from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, preview
 from multimodal_eval.report.viewer.database import Sql, quoted
 from multimodal_eval.report.viewer.drawings import ScatterPlot, forests_of, scatter_plot
 from multimodal_eval.report.viewer.exports import Table, comparison_table, download
@@ -90,13 +91,15 @@ class ComparisonPages:
 
     def _compared(self, runs: Sequence[ViewedRun]) -> dict[str, Any]:
         comparison = self.comparisons.of(runs)
-        names = _shown_names(comparison, runs)
+        said = list(run_comparison_blocks(comparison, with_scores=False))
+        page = PageRenderer()
         return {
             "comparison": comparison,
-            "names": names,
-            "verdicts": verdicts_of(comparison, names),
+            "names": dict(zip(comparison.runs, (run.name for run in runs), strict=True)),
+            "verdicts": [page.block(block) for block in said if isinstance(block, Verdict)],
             "forests": forests_of(comparison, runs[0].info),
-            "left_out": left_out_lines(comparison),
+            "scores": page.joined(scores_of_runs(comparison)),
+            "remarks": page.joined([block for block in said if isinstance(block, Finding | Text)]),
         }
 
     def why(self, request: Request) -> Response:
@@ -193,11 +196,6 @@ def chosen_names(request: Request) -> list[str]:
 def address_of(runs: Sequence[ViewedRun]) -> str:
     """The query string that names the runs."""
     return urlencode([("run", run.name) for run in runs])
-
-
-def _shown_names(comparison: RunComparison, runs: Sequence[ViewedRun]) -> dict[str, str]:
-    """The name of each run in the folder, by its name in the comparison."""
-    return dict(zip(comparison.runs, (run.name for run in runs), strict=True))
 
 
 # Scatter plots: two metrics of one run, or one metric of each of two runs, with a brush that selects samples.

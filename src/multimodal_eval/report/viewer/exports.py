@@ -141,8 +141,10 @@ def _blocks(pieces: Iterator[str]) -> Iterator[str]:
 def runs_table(listing: RunList) -> Table:
     """The list of runs: the headline of each run, then every shown metric with its interval."""
     metrics = list(dict.fromkeys(column.name for group in listing.groups for column in group.columns))
-    headers = ["run", "task", "state", "created", "samples", "headline", "score", "low", "high"]
-    headers += [header for name in metrics for header in (name, f"{name} low", f"{name} high")]
+    headers = ["run", "task", "state", "created", "samples", "headline", "score", "low", "high", "n_scored"]
+    headers += [
+        header for name in metrics for header in (name, *(f"{name} {end}" for end in ("low", "high", "n_scored")))
+    ]
     rows = [
         [
             *(run.name, run.task, run.state, run.created, run.samples, run.headline),
@@ -155,7 +157,7 @@ def runs_table(listing: RunList) -> Table:
 
 def _listed_cells(run: ListedRun, metric: str | None) -> list[Cell]:
     score = None if metric is None else run.scores.get(metric)
-    return [None] * 3 if score is None else [score.value, score.low, score.high]
+    return [None] * 4 if score is None else [score.value, score.low, score.high, score.n_scored]
 
 
 def scores_table(run: Run) -> Table:
@@ -205,6 +207,8 @@ def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
         "p",
         "p (metrics)",
         "verdict",
+        "n_scored",
+        "n_total",
     ]
     rows = []
     for metric in comparison.numbers:
@@ -222,6 +226,8 @@ def comparison_table(comparison: RunComparison, names: Sequence[str]) -> Table:
                     pair.p_value,
                     pair.p_metrics,
                     pair.verdict,
+                    metric.samples,
+                    metric.samples + metric.left_out,
                 ]
             )
     return Table(headers, rows, p_values=("p", "p (metrics)"))

@@ -54,6 +54,7 @@ class ListedScore:
     signature: str | None
     bounds: Bounds = (None, None)
     unscored: str = ""  # `237 / 400`, if not all samples count in the value
+    n_scored: int | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ def _summary(run: ViewedRun) -> ListedRun:
             signature,
             run.info.bounds_of(name),
             "" if entry.is_complete else coverage(entry),
+            entry.n_scored,
         )
     return ListedRun(
         run.name,
