@@ -27,7 +27,6 @@ from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.datasets.declared_rows import Declaration, format_name, text_fields
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
 from multimodal_eval.data.runs.grants import named_files
-from multimodal_eval.generate.prompts import prompts
 from multimodal_eval.run.config import ConfigSource, is_task_file, load_config, merged_columns
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
 from multimodal_eval.run.judging import is_file
@@ -300,6 +299,8 @@ def _metric(naming: NamingFile, entry: str) -> str:
 
 def _asking(task: TaskFile, naming: NamingFile, prompt: str | None) -> JsonObject:
     """The settings of asking a model, with paths that do not depend on the working directory."""
+    from multimodal_eval.generate.prompts import prompts  # most runs have no task file
+
     settings: JsonObject = msgspec.to_builtins(task.generation)
     prompt = prompt if prompt is not None else settings.pop("prompt", None)
     if prompt in task.prompts:
