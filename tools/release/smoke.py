@@ -71,7 +71,7 @@ def main() -> None:
         for system in ("alba", "boreas"):
             files = [str(DEMO / "captioning.jsonl"), str(DEMO / f"captioning.{system}.jsonl")]
             mmeval(folder, "score", *files, "--metrics", METRICS, "--workers", "2", "-o", f"runs/{system}")
-        mmeval(folder, "compare", "runs/alba", "runs/boreas", "--allow-partial", says=("cider_d", "difference"))
+        mmeval(folder, "compare", "runs/alba", "runs/boreas", "--allow-partial", says=("CIDEr-D", "difference"))
         if "--demo" in sys.argv[1:]:
             mmeval(folder, "demo", "--fetch", "-o", "demo", says=("Alba", "Boreas", "perplexity"))
 
