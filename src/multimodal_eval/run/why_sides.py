@@ -249,7 +249,7 @@ class SideReader:
             return {}
         try:
             parts = [run.folder.read_part("answers", n, ["request", "finish"]) for n in range(part_count(run))]
-        except Exception:  # noqa: BLE001 - the replies are only evidence; scores do not need them
+        except (MultimodalEvalError, KeyError, ValueError, OSError):  # replies are evidence that scores do not need
             return {}
         return {name: [v for part in parts for v in part.column(name).to_pylist()] for name in ("request", "finish")}
 
