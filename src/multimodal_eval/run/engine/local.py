@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MIN_PARTS = 3  # for processes
 STARTING = 1.0  # seconds of processor time that it takes to start processes
 TRIES = 2
+_RULES = "multimodal_eval.evaluation."
 SWITCH_INTERVAL = 0.0001  # seconds
 MODEL_THREADS = 2  # one writes and reads while the other computes
 
@@ -46,7 +47,9 @@ class Local:
         if workers > 1 and placement == "thread":
             return _in_threads(step, phase, workers)
         if workers > 1 and placement == "process" and len(items) >= MIN_PARTS and _can_leave(step):
-            return _in_processes_if_slow(step, phase, workers)
+            if _has_only_rules(step):
+                return _in_processes_if_slow(step, phase, workers)
+            return _in_processes(Job.of(step), phase, items, workers)
         if placement == "model":
             from multimodal_eval.evaluation.decoding.pool import limit_decoders
 
@@ -62,6 +65,11 @@ def _can_leave(step: Step) -> bool:
 
     childless = current_process().daemon  # a daemon process cannot start children
     return step.run.plan.is_portable and step.run.folder.is_shared and not childless
+
+
+def _has_only_rules(step: Step) -> bool:
+    """Whether the metrics are classes of this package. Those of others may crash, and need a process."""
+    return all(type(metric).__module__.startswith(_RULES) for metric in step.run.plan.metrics)
 
 
 def _with_models(step: Step, phase: Phase) -> Iterator[Any]:
