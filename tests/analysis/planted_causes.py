@@ -164,16 +164,16 @@ def planted(seed: int, causes: Sequence[str], count: int = 40) -> tuple[Run, Run
 
 def faults(why: Why, sizes: Mapping[str, float]) -> list[str]:
     """What the parts say about planted causes that is not true."""
-    found = [] if why.sum_error == 0 else [f"the parts leave {why.sum_error}"]
+    untrue = [] if why.sum_error == 0 else [f"the parts leave {why.sum_error}"]
     joint = {name for part in why.parts if len(part.key) > 1 and part.moved for name in part.key}
     for name in CAUSES:
         got = sum(float(part.value) for part in why.parts if part.key == (name,))
         if name not in joint and abs(got - sizes.get(name, 0.0)) > 1e-9:
-            found.append(f"{name}: {got:.4f} instead of {sizes.get(name, 0.0):.4f}")
+            untrue.append(f"{name}: {got:.4f} instead of {sizes.get(name, 0.0):.4f}")
     if joint:
         group = joint | {name for part in why.parts if {*part.key} & joint for name in part.key}
         got = sum(float(part.value) for part in why.parts if {*part.key} <= group)
         wanted = sum(size for name, size in sizes.items() if name in group)
         if not group <= OF_ANSWERS or abs(got - wanted) > 1e-9:
-            found.append(f"{' + '.join(sorted(group))}: {got:.4f} instead of {wanted:.4f}")
-    return found
+            untrue.append(f"{' + '.join(sorted(group))}: {got:.4f} instead of {wanted:.4f}")
+    return untrue

@@ -59,9 +59,9 @@ def test_a_difference_of_rates_is_not_a_rate():
     same = calibrated_difference((judge, judge), (rates, rates))
     # All differences are 0: with t(59) = 2.001, at most 4.004 / 64.004 of all samples differ, in either direction.
     assert (same.value, same.low, same.high) == (0, pytest.approx(-0.06256, abs=1e-5), pytest.approx(0.06256, abs=1e-5))
-    one = calibrated_difference((judge, judge), (rates, gained))
+    alone = calibrated_difference((judge, judge), (rates, gained))
     # 1/60 with the standard error sqrt(59) / 60 / sqrt(59) = 1/60: one gain of 60 is not beyond chance.
-    assert (one.value, one.low) == (pytest.approx(1 / 60), pytest.approx((1 - 2.001) / 60, abs=1e-4))
+    assert (alone.value, alone.low) == (pytest.approx(1 / 60), pytest.approx((1 - 2.001) / 60, abs=1e-4))
 
 
 def test_equal_labels_have_an_interval_with_a_width_between_bounds_or_none():

@@ -19,7 +19,7 @@ from tests.cli.command_line import mmeval
 LETTERS = "ABCD"
 
 
-def picture(number: int) -> bytes:
+def pixels_of(number: int) -> bytes:
     content = io.BytesIO()
     Image.new("RGB", (1, 1), (number % 256, number // 256, 7)).save(content, "PNG")
     return content.getvalue()
@@ -30,7 +30,7 @@ def samples(count: int, rng: random.Random) -> list[Sample]:
         Sample(
             str(number),
             question=f"which one is {number}?",
-            image=picture(number),
+            image=pixels_of(number),
             choices=[f"{number}-{choice}" for choice in range(4)],
             expected_answer=rng.choice(LETTERS),
         )
@@ -75,8 +75,8 @@ def verdicts(kind: str, seed: int, count: int = 100):
         runs[probe] = evaluate(
             data, model=model, metrics=["multiple_choice"], generation=generation, seed=seed, skip_lint=True
         )
-    found = probed(runs.pop(None), runs, seed=seed)
-    return found.looks, found.depends_on_position, found
+    result = probed(runs.pop(None), runs, seed=seed)
+    return result.looks, result.depends_on_position, result
 
 
 EXPECTED = {"always": (False, True), "reads": (False, False), "looks": (True, False)}
@@ -84,12 +84,12 @@ EXPECTED = {"always": (False, True), "reads": (False, False), "looks": (True, Fa
 
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_scripted_models_are_told_apart(kind):
-    looks, by_position, found = verdicts(kind, seed=1)
+    looks, by_position, result = verdicts(kind, seed=1)
     assert (looks, by_position) == EXPECTED[kind]
-    blind = found.shares["blind"]
+    blind = result.shares["blind"]
     assert blind.low < blind.value < blind.high
     if kind == "always":  # right exactly if the right choice is A
-        assert {letter: figure.value for letter, figure in found.positions.items()} == {"A": 1, "B": 0, "C": 0, "D": 0}
+        assert {letter: figure.value for letter, figure in result.positions.items()} == {"A": 1, "B": 0, "C": 0, "D": 0}
     if kind == "reads":  # the image changes nothing
         assert blind.value == 0
 
@@ -139,7 +139,7 @@ def test_one_command_asks_with_all_probes_and_can_be_repeated(tmp_path, monkeypa
         for number in range(4)
     ]
     for number in range(4):
-        (tmp_path / f"{number}.png").write_bytes(picture(number))
+        (tmp_path / f"{number}.png").write_bytes(pixels_of(number))
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     command = ("run", "data.jsonl", "--model", "echo", "--task", "mcq", "-o", "all", "--no-report")
     probes = ("--probe", "blind,shuffled,rotated,caption")

@@ -34,13 +34,13 @@ def test_planted_causes(causes):
 
 @pytest.mark.slow
 def test_200_planted_causes():
-    found = {}
+    result = {}
     for seed in range(200):
         source = random.Random(seed)
         causes = source.sample(list(CAUSES), source.choice((1, 1, 2, 3, 4, 9)))
         first, second, sizes = planted(seed, causes)
-        found[seed, tuple(causes)] = faults(why(first, second, names=("A", "B")), sizes)
-    assert {key: each for key, each in found.items() if each} == {}
+        result[seed, tuple(causes)] = faults(why(first, second, names=("A", "B")), sizes)
+    assert {key: each for key, each in result.items() if each} == {}
 
 
 COLOURS = {"A": "red", "B": "green", "C": "blue"}
@@ -55,8 +55,8 @@ def run_of(answers: list[str], golds: str, metric: str = "multiple_choice", **se
     return evaluate(rows, metrics=[metric], progress=False, skip_lint=True, **settings)
 
 
-def parts_of(found: Why) -> dict[str, Fraction]:
-    return {part.name: part.value for part in found.parts if part.value}
+def parts_of(result: Why) -> dict[str, Fraction]:
+    return {part.name: part.value for part in result.parts if part.value}
 
 
 def test_values_worked_out_by_hand():
@@ -64,21 +64,21 @@ def test_values_worked_out_by_hand():
     # B: the second answer is right now (2/2: +1/2); the letter of the third is drawn: 1/3, so 7/9 (-2/9).
     first = run_of(["A", "B", "none"], "AAC", options={"rule": "mmmu@2024"})
     second = run_of(["A", "A", "none"], "AAC", options={"rule": "mmmu@2024", "random": "expected"})
-    found = why(first, second, names=("A", "B"))
+    result = why(first, second, names=("A", "B"))
     third = Fraction(1 / 3)  # as it is stored
     expected = {"prompt + decoding + answer": Fraction(50), "failure": 100 * ((2 + third) / 3 - 1)}
-    assert parts_of(found) == expected
-    assert found.sum_error == 0
-    assert [part.confidence for part in found.parts if part.value] == ["unknown", "certain"]
-    assert [part.ids for part in found.parts if part.value] == [["1"], ["2"]]
+    assert parts_of(result) == expected
+    assert result.sum_error == 0
+    assert [part.confidence for part in result.parts if part.value] == ["unknown", "certain"]
+    assert [part.ids for part in result.parts if part.value] == [["1"], ["2"]]
 
 
 def test_a_part_may_have_another_size_at_the_end_of_the_chain():
     # Another answer to question 0 and another gold answer. Gold first: 0 to 1, then the answer: 1 to 0. With A's gold
     # answer and B's answer it would be right, too, so that B's gold answer, taken last, costs 1.
     first, second = run_of(["B", "A"], "AA"), run_of(["A", "A"], "BA")
-    found = {part.name: part for part in why(first, second, names=("A", "B")).parts if part.value}
-    assert {name: (part.value, part.last) for name, part in found.items()} == {
+    result = {part.name: part for part in why(first, second, names=("A", "B")).parts if part.value}
+    assert {name: (part.value, part.last) for name, part in result.items()} == {
         "gold": (Fraction(50), Fraction(-50)),
         "prompt + decoding + answer": (Fraction(-50), Fraction(-50)),
     }
@@ -88,19 +88,19 @@ def test_two_metrics_are_told_apart_by_what_they_read():
     # Both read "red" and "blue" as they are; exact_match wants all of the answer, contains a part of it.
     first = run_of(["red", "it is blue"], ["red", "blue"], "exact_match")
     second = run_of(["red", "it is blue"], ["red", "blue"], "contains")
-    found = why(first, second, names=("A", "B"))
-    assert sum(parts_of(found).values()) == 50
-    assert {*parts_of(found)} <= {"reading", "scoring"}
+    result = why(first, second, names=("A", "B"))
+    assert sum(parts_of(result).values()) == 50
+    assert {*parts_of(result)} <= {"reading", "scoring"}
 
 
 def test_shown_parts_add_up_to_the_shown_difference():
     # Of six samples, gold, answer and failure change one each: 16.67 points three times would be 50.01.
     first = run_of(["A", "A", "A", "A", "A", "A"], "AAAAAA")
     second = run_of(["A", "A", "A", "A", "B", ""], "AAABAA", options={"unread": "wrong"})
-    found = why(first, second, names=("A", "B"))
-    shown = json.loads(msgspec.json.encode(list(_adding_up(found, 2).values()), enc_hook=float))
-    assert round(sum(shown), 9) == round(float(found.difference), 2)
-    assert len([value for value in shown if value]) == len(parts_of(found))
+    result = why(first, second, names=("A", "B"))
+    shown = json.loads(msgspec.json.encode(list(_adding_up(result, 2).values()), enc_hook=float))
+    assert round(sum(shown), 9) == round(float(result.difference), 2)
+    assert len([value for value in shown if value]) == len(parts_of(result))
 
 
 def log_with(folder: Path, name: str, scores: list[float], mean: float, **more: list[str]) -> Path:
@@ -134,8 +134,8 @@ def test_the_average_of_a_log_is_found(tmp_path):
     # micro: 2/3; macro over the subjects: (1 + 0) / 2
     first = log_with(tmp_path / "a", "a", [1, 1, 0], 2 / 3, subjects=["x", "x", "y"])
     second = log_with(tmp_path / "b", "b", [1, 1, 0], 0.5, subjects=["x", "x", "y"])
-    found = why(first, second)
-    (part,) = (part for part in found.parts if part.value)
+    result = why(first, second)
+    (part,) = (part for part in result.parts if part.value)
     assert (part.name, part.confidence) == ("aggregation", "certain")
     assert "macro(doc.subject)" in part.why
     assert abs(float(part.value) + 100 / 6) < 1e-9
@@ -151,20 +151,20 @@ def test_an_average_that_nobody_knows_is_said_to_be_unknown(tmp_path):
 
 def test_percent_and_shares_are_compared_in_percent(tmp_path):
     first = log_with(tmp_path / "a", "a", [1, 1, 0], 66.6667)
-    found = why(first, log_with(tmp_path / "b", "b", [1, 0, 0], 1 / 3))
-    assert found.unit == "points"
-    assert any("compared in percent" in note for note in found.notes)
-    assert found.headlines[0] == Fraction("66.6667")
-    assert found.sum_error == 0
+    result = why(first, log_with(tmp_path / "b", "b", [1, 0, 0], 1 / 3))
+    assert result.unit == "points"
+    assert any("compared in percent" in note for note in result.notes)
+    assert result.headlines[0] == Fraction("66.6667")
+    assert result.sum_error == 0
 
 
 def test_the_rule_of_a_log_is_found():
     # lm-eval's filter takes the whole answer; flexible-extract reads a number out of it.
     log = log_of(LM_EVAL, "toy_sum")
-    found = why(log, log, metrics=["exact_match_strict-match", "exact_match_flexible-extract"])
-    assert found.difference == Fraction(100, 3)
-    assert any("names no rule: exact_match" in note and "gives 6 of 6 scores" in note for note in found.notes)
-    assert {part.confidence for part in found.parts if part.value} == {"certain"}
+    result = why(log, log, metrics=["exact_match_strict-match", "exact_match_flexible-extract"])
+    assert result.difference == Fraction(100, 3)
+    assert any("names no rule: exact_match" in note and "gives 6 of 6 scores" in note for note in result.notes)
+    assert {part.confidence for part in result.parts if part.value} == {"certain"}
 
 
 def test_logs_of_every_harness_can_be_sides():
@@ -182,16 +182,16 @@ def test_logs_of_every_harness_can_be_sides():
         run = import_log(log, progress=False).run
         rows = [sample for sample in run.samples() if sample.generated_answer is not None]
         again = evaluate(rows[1:], metrics=["exact_match"], options={"exact_match": {"rule": "none@1"}}, progress=False)
-        found = why(log, again, names=(str(log), "again"))
-        assert found.sum_error == 0, log
-        assert found.samples[2] == len(again), log
+        result = why(log, again, names=(str(log), "again"))
+        assert result.sum_error == 0, log
+        assert result.samples[2] == len(again), log
 
 
 def test_a_recipe_scores_the_answers_of_the_other_side():
     first = run_of(["A", "The answer is B.", "none"], "ABC", options={"rule": "mmmu@2024"})
-    found = why(first, "mmmu-val", names=("A", "B"))
-    assert found.metrics == ("multiple_choice", "open_answer")
-    assert found.sum_error == 0
+    result = why(first, "mmmu-val", names=("A", "B"))
+    assert result.metrics == ("multiple_choice", "open_answer")
+    assert result.sum_error == 0
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_samples_are_paired_by_question_if_ids_are_others():
         for row in ({"id": s.id, "question": s.question, "choices": s.choices, "references": s.references,
                      "generated_answer": s.generated_answer} for s in first.samples())
     ]  # fmt: skip
-    found = why(first, evaluate(rows[::-1], metrics=["multiple_choice"], progress=False), names=("A", "B"))
-    assert found.samples == (3, 3, 3)
-    assert any("paired by their questions" in note for note in found.notes)
+    result = why(first, evaluate(rows[::-1], metrics=["multiple_choice"], progress=False), names=("A", "B"))
+    assert result.samples == (3, 3, 3)
+    assert any("paired by their questions" in note for note in result.notes)
 
 
 finite = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-200)

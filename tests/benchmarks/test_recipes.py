@@ -111,7 +111,7 @@ def test_a_recipe_without_a_sample_is_told_what_it_needs(mine):
 def test_a_figure_must_be_a_part_of_the_metric(mine):
     edited(mine, "\nunit:", "\nfigure: multiple_choice.micr\nunit:")
     (fault,) = check_recipe(mine).faults
-    assert "`figure` names 'multiple_choice.micr', which is no part of the metric. Did you mean" in fault
+    assert "`figure` names 'multiple_choice.micr', which the metric does not have. Did you mean" in fault
 
 
 def test_a_golden_of_no_question_is_refused(mine):

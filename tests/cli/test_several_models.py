@@ -51,8 +51,8 @@ def test_models_at_one_address_share_the_limit_and_get_one_table(data):
 
 def test_a_file_names_models_with_their_settings(data, tmp_path):
     with Server(Behaviour(script=only_one_is_right, models=("right",))) as server:
-        one = {"model": "openai:right", "base_url": server.url, "price": {"input": 1, "output": 2}}
-        models = {"short": {**one, "parameters": {"max_tokens": 7}}, "long": one}
+        settings = {"model": "openai:right", "base_url": server.url, "price": {"input": 1, "output": 2}}
+        models = {"short": {**settings, "parameters": {"max_tokens": 7}}, "long": settings}
         (tmp_path / "models.yaml").write_text(json.dumps(models))
         done = mmeval("run", data, "--model", "models.yaml", "--temperature", "0", *SHARED)
         bodies = [json.loads(body) for body in server.bodies.values()]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from multimodal_eval.generate import registry
 from multimodal_eval.generate.protocol import Answer
 from tests.docs.page_commands import commands, run
 
@@ -30,7 +31,7 @@ class Repeating:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr("multimodal_eval.run.generation.find_generator", lambda config: Repeating())
+    monkeypatch.setattr(registry, "find_generator", lambda config: Repeating())
     return tmp_path
 
 

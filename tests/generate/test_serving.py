@@ -36,7 +36,7 @@ def command(data, serve, *more):
 
 def servers() -> list[int]:
     """The processes that this test has started."""
-    found = []
+    left = []
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -44,8 +44,8 @@ def servers() -> list[int]:
         except OSError:
             continue
         if here and b"tests.generate.server" in words:
-            found.append(int(folder.name))
-    return found
+            left.append(int(folder.name))
+    return left
 
 
 @pytest.mark.slow

@@ -43,11 +43,11 @@ def test_mmmu_by_its_program_and_by_lmms_eval(tmp_path):
     ledger = ledger_of(tmp_path, "mmmu-val")
     official = scored(ledger, "open_answer", rule="mmmu@2024/seed42")
     theirs = scored(ledger, "open_answer", rule="lmms-eval@0.7.3/mmmu")
-    found = why(official, theirs, names=("MMMU", "lmms-eval"))
-    moved = {part.name: (part.moved, part.confidence) for part in found.parts if part.moved}
+    result = why(official, theirs, names=("MMMU", "lmms-eval"))
+    moved = {part.name: (part.moved, part.confidence) for part in result.parts if part.moved}
     assert moved == {"failure": (2, "certain")}  # the two answers for which MMMU's program draws a letter
-    assert float(found.headlines[0]) == pytest.approx(100 * 330 / 900)
-    assert found.sum_error == 0
+    assert float(result.headlines[0]) == pytest.approx(100 * 330 / 900)
+    assert result.sum_error == 0
     plain = why(official, scored(ledger, "open_answer", rule="mmeval@1"), names=("MMMU", "ours"))
     assert {part.name: part.moved for part in plain.parts if part.moved} == {"reading": 2}
     published = why(ledger, official)
@@ -68,10 +68,10 @@ def test_published_scores_against_the_rules_of_other_programs(tmp_path):
     for recipe, model, metric, rule in PAIRS:
         ledger = ledger_of(tmp_path, recipe, model)
         options = {"random": "expected", "rule": rule}
-        found = why(ledger, scored(ledger, metric, **options))
-        assert found.sum_error == 0
-        assert any(part.value for part in found.parts)
-        settled[recipe, model, rule] = found.settled
+        result = why(ledger, scored(ledger, metric, **options))
+        assert result.sum_error == 0
+        assert any(part.value for part in result.parts)
+        settled[recipe, model, rule] = result.settled
     assert len(settled) >= 10
     assert {key: share for key, share in settled.items() if share < 0.8} == {}
 
@@ -79,5 +79,5 @@ def test_published_scores_against_the_rules_of_other_programs(tmp_path):
 def test_published_answers_by_another_average(tmp_path):
     ledger = ledger_of(tmp_path, "mmmu-val")
     macro = scored(ledger, "open_answer", rule="mmmu@2024/seed42", average="macro(subject)")
-    found = why(ledger, macro)
-    assert {part.name: part.confidence for part in found.parts if part.value} == {"aggregation": "certain"}
+    result = why(ledger, macro)
+    assert {part.name: part.confidence for part in result.parts if part.value} == {"aggregation": "certain"}

@@ -199,7 +199,7 @@ class _Parts(Chain):
 
     def _unexplained(self) -> list[Side]:
         """The sides whose headline is not the average of their scores, nor the same rounded."""
-        found = []
+        result = []
         for side, offset in zip((self.a, self.b), self.offsets, strict=True):
             half = (
                 Fraction(self.scale, side.scale) * Fraction(1, 2 * 10**side.decimals)
@@ -207,8 +207,8 @@ class _Parts(Chain):
                 else 0
             )
             if abs(offset) > half + Fraction(self.scale, 10**9):
-                found.append(side)
-        return found
+                result.append(side)
+        return result
 
     def _unit_notes(self) -> list[str]:
         scales = {self.a.scale, self.b.scale}
@@ -227,8 +227,8 @@ class _Parts(Chain):
             return Figure(point, None, None, None, "no interval: the mean does not change", name=" + ".join(key))
         bounds = (-100.0, 100.0) if self.scale == 100 else (None, None)
         estimate = Estimate(point, change, bounds=bounds)
-        found = interval(estimate, self._clusters)
-        return Figure(point, found.stderr, found.low, found.high, found.method, name=" + ".join(key))
+        result = interval(estimate, self._clusters)
+        return Figure(point, result.stderr, result.low, result.high, result.method, name=" + ".join(key))
 
     def _influence(self, values: Vector) -> Vector:
         """What each sample adds to the mean of those that are scored."""

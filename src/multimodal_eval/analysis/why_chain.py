@@ -137,38 +137,38 @@ class Chain:
 
     def scores(self, switched: frozenset[Key]) -> Vector:
         """The score of every sample that counts, NaN for the others, with the ingredients of B that are switched."""
-        one = {name: int((name,) in switched) for name in PARTS}
+        switch = {name: int((name,) in switched) for name in PARTS}
         values = np.full(len(self.pairs.ids), np.nan)
         both = self.pairs.both
         in_b = np.array([*(key in switched for key in self.causes), False], np.bool_)
         is_b = in_b[self.cause]  # whose answer; the last entry is for -1
-        is_b[self.fails] = one["failure"] == 1
+        is_b[self.fails] = switch["failure"] == 1
         free = np.flatnonzero((self.lumps[:both] == _FREE) & ~(self.failed[0][:both] & self.failed[1][:both]))
-        values[free] = self._computed(free, is_b[free], one)
+        values[free] = self._computed(free, is_b[free], switch)
         dead = np.flatnonzero(self.failed[0][:both] & self.failed[1][:both] & (self.lumps[:both] == _FREE))
-        values[dead] = self.values[one["failure"]][dead]
-        self._leave_out(values, one)
+        values[dead] = self.values[switch["failure"]][dead]
+        self._leave_out(values, switch)
         values[self.lumps == _STILL] = self.values[0][self.lumps == _STILL]
         for number, key in enumerate(self.lump_keys):
             rows = self.lumps == number
             values[rows] = self.values[int(key in switched)][rows]
-        side = one["samples"]
+        side = switch["samples"]
         alone = np.flatnonzero(self.is_in[side][both:]) + both
-        values[alone] = self._alone(alone, side, one)
+        values[alone] = self._alone(alone, side, switch)
         return values
 
-    def _leave_out(self, values: Vector, one: dict[str, int]) -> None:
+    def _leave_out(self, values: Vector, switch: dict[str, int]) -> None:
         """The same answer, unscored in one only, belongs to the part `failure`, whatever leaves it out."""
         both = np.arange(len(values)) < self.pairs.both
         is_out = np.isnan(self.values[0]) != np.isnan(self.values[1])
         chosen = both & is_out & (self.cause < 0) & ~self.fails & (self.lumps == _FREE)
-        wanted = self.values[one["failure"]]
+        wanted = self.values[switch["failure"]]
         wrong = chosen & (np.isnan(values) != np.isnan(wanted))
         values[wrong] = wanted[wrong]
 
-    def _computed(self, rows: Codes, is_b: Mask, one: dict[str, int]) -> Vector:
+    def _computed(self, rows: Codes, is_b: Mask, switch: dict[str, int]) -> Vector:
         """Scores of samples in both: those of a side if all that differs is of that side, else computed."""
-        mine, all_a, all_b = self._bits(rows, is_b, one)
+        mine, all_a, all_b = self._bits(rows, is_b, switch)
         values = np.where(all_a, self.values[0][rows], self.values[1][rows])
         # A sample that failed in one only has that side's value as long as it has its answer.
         for side in (0, 1):
@@ -177,35 +177,35 @@ class Chain:
             mine &= ~held
         open_rows = np.flatnonzero(mine & ~all_a & ~all_b)
         for gold, answer in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            places = open_rows[(is_b[open_rows] == answer) & (self._gold_side(rows[open_rows], one) == gold)]
+            places = open_rows[(is_b[open_rows] == answer) & (self._gold_side(rows[open_rows], switch) == gold)]
             if len(places):
-                values[places] = self._rescored(rows[places], Sides(gold, answer, *(one[n] for n in PARTS[5:8])))
+                values[places] = self._rescored(rows[places], Sides(gold, answer, *(switch[n] for n in PARTS[5:8])))
         return values
 
-    def _gold_side(self, rows: Codes, one: dict[str, int]) -> Codes:
-        return np.where(self.new_gold[rows], one["gold"], 0)
+    def _gold_side(self, rows: Codes, switch: dict[str, int]) -> Codes:
+        return np.where(self.new_gold[rows], switch["gold"], 0)
 
-    def _bits(self, rows: Codes, is_b: Mask, one: dict[str, int]) -> tuple[Mask, Mask, Mask]:
-        """All rows, those where everything that differs is A's, and those where it is B's."""
+    def _bits(self, rows: Codes, is_b: Mask, switch: dict[str, int]) -> tuple[Mask, Mask, Mask]:
+        """All rows, those in which everything that differs is A's, and those in which all of it is B's."""
         all_a, all_b = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
         other = (self.cause[rows] >= 0) | self.fails[rows]
-        for differs, of_b in ((other, is_b), (self.new_gold[rows], np.full(len(rows), one["gold"] == 1))):
+        for differs, of_b in ((other, is_b), (self.new_gold[rows], np.full(len(rows), switch["gold"] == 1))):
             all_a &= ~differs | ~of_b
             all_b &= ~differs | of_b
         for name, is_other in self.rules.items():
             if is_other:
-                all_a &= one[name] == 0
-                all_b &= one[name] == 1
+                all_a &= switch[name] == 0
+                all_b &= switch[name] == 1
         return np.ones(len(rows), np.bool_), all_a, all_b
 
-    def _alone(self, rows: Codes, side: int, one: dict[str, int]) -> Vector:
+    def _alone(self, rows: Codes, side: int, switch: dict[str, int]) -> Vector:
         """Samples in one side only, by the rules of the chain if their scores can be computed."""
         values = self.values[side][rows].copy()
-        if all(one[name] == side for name, differs in self.rules.items() if differs):
+        if all(switch[name] == side for name, differs in self.rules.items() if differs):
             return values
         places = np.flatnonzero(self.reproduced[side][rows] & ~self.failed[side][rows])
         if len(places) and self.a.rule is not None and self.b.rule is not None:
-            values[places] = self._rescored(rows[places], Sides(side, side, *(one[n] for n in PARTS[5:8])))
+            values[places] = self._rescored(rows[places], Sides(side, side, *(switch[n] for n in PARTS[5:8])))
         return values
 
     def _rescored(self, rows: Codes, sides: Sides) -> Vector:
@@ -239,7 +239,7 @@ class Chain:
 
     def _offsets(self) -> tuple[Fraction, Fraction]:
         """What each headline has beyond the average of its scores: rounding, or an average that is not known."""
-        found = []
+        values_at = []
         for side, switched in ((self.a, frozenset[Key]()), (self.b, self.everything)):
             mean = self._average(side, self.scores(switched))
             if mean is None:
@@ -248,8 +248,8 @@ class Chain:
             is_rounding = abs(offset) <= _ROUNDING * self.scale * max(
                 Fraction(1), abs(mean)
             )  # of floating-point numbers
-            found.append(Fraction(0) if is_rounding else offset)
-        return found[0], found[1]
+            values_at.append(Fraction(0) if is_rounding else offset)
+        return values_at[0], values_at[1]
 
     @property
     def everything(self) -> frozenset[Key]:
@@ -271,14 +271,14 @@ class Chain:
         """The weighted sum over strata of the means of their clusters."""
         weights = list(strata.weights)
         other = self.b if strata is self.a.strata else self.a
-        own, place = (self.a, 0) if strata is self.a.strata else (self.b, 1)
+        samples_of, place = (self.a, 0) if strata is self.a.strata else (self.b, 1)
         known = other.strata.of if other.strata is not None and other.strata.by == strata.by else None
         outer, inner = [], []
         for n, rows in enumerate(zip(*self.rows, strict=True)):
             row, further = rows[place], rows[1 - place]
             text = strata.of[row] if row >= 0 else known[further] if known is not None else None
             outer.append(weights.index(text) if text is not None and text in strata.weights else -1)
-            group = own.groups[row] if row >= 0 else other.groups[further]
+            group = samples_of.groups[row] if row >= 0 else other.groups[further]
             inner.append(f"{text} {n}" if group is None else f"{text} {group}")
         exact = {code: Fraction(repr(strata.weights[name])) for code, name in enumerate(weights)}
         numbers = {text: code for code, text in enumerate(dict.fromkeys(inner))}
@@ -323,6 +323,6 @@ class Chain:
 
 
 def _at(column: NDArray[Any], rows: Codes, missing: float | bool) -> NDArray[Any]:
-    """The column at these rows; -1 is a row that is missing."""
-    found = column[np.maximum(rows, 0)] if len(column) else np.full(len(rows), missing)
-    return np.where(rows >= 0, found, missing)
+    """The column at these rows; -1 means that the row is missing."""
+    values_at = column[np.maximum(rows, 0)] if len(column) else np.full(len(rows), missing)
+    return np.where(rows >= 0, values_at, missing)

@@ -232,19 +232,19 @@ def _prompts(a: Side, b: Side, rows_a: Codes, rows_b: Codes, same_decoding: bool
         return [False] * len(rows_a)
     if a.request is None or b.request is None:
         return [same] * len(rows_a)
-    found: list[bool | None] = []
+    equal: list[bool | None] = []
     as_a = _with_parameters_of(a, b, rows_a, rows_b) if same_decoding is False else {}
     for i, j in zip(rows_a.tolist(), rows_b.tolist(), strict=True):
         first, second = a.request[i], b.request[j]
         if first is None or second is None:
-            found.append(same)
+            equal.append(same)
         elif first.startswith("digest:") != second.startswith("digest:"):
-            found.append(None)
+            equal.append(None)
         elif first.startswith("digest:"):  # of the prompt and the parameters
-            found.append(first == second or (as_a.get(j, first) == first if same_decoding is False else False))
+            equal.append(first == second or (as_a.get(j, first) == first if same_decoding is False else False))
         else:
-            found.append(first == second)
-    return found
+            equal.append(first == second)
+    return equal
 
 
 def _is_deterministic(a: Side, b: Side) -> bool:

@@ -77,7 +77,7 @@ ONLY_ANSWERS = "none"  # of --metrics
     callback=_probes,
     metavar="blind,shuffled,rotated,caption",
     help="Also ask without image, with another sample's image, with rotated choices, with a caption instead of the "
-    "image: does the model look?",
+    "image, to see whether the model looks.",
 )
 @click.option(
     "--serve",

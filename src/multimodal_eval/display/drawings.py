@@ -151,7 +151,7 @@ def bar(share: float, tone: str = "series-1", label: str = "") -> Drawing:
 
 
 def steps_of(figures: Sequence[Figure], starts: Sequence[float]) -> list[tuple[float, float]]:
-    """Where each bar of a waterfall starts and ends."""
+    """The start and the end of each bar of a waterfall."""
     return [(start, start + (figure.value or 0.0)) for figure, start in zip(figures, starts, strict=True)]
 
 

@@ -390,13 +390,13 @@ def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
 
     An interruption (Ctrl-C) cancels the coroutine, also if it runs in another thread.
     """
-    if (one := _one_loop.get()) is not None:
-        reply = asyncio.run_coroutine_threadsafe(coroutine, one.loop)
-        one.turn.release()
+    if (shared := _one_loop.get()) is not None:
+        reply = asyncio.run_coroutine_threadsafe(coroutine, shared.loop)
+        shared.turn.release()
         try:
             return reply.result()
         finally:
-            one.turn.acquire()
+            shared.turn.acquire()
     try:
         asyncio.get_running_loop()
     except RuntimeError:

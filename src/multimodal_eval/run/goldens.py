@@ -180,13 +180,13 @@ def _listed(columns: str | list[str]) -> list[str]:
 
 
 def _figure_faults(benchmark: Recipe, metric: Metric) -> Iterator[str]:
-    """A published figure that is no part of the metric that leads."""
+    """A published figure that the leading metric does not have."""
     figure = benchmark.task.figure
     aggregates = metric.aggregate if isinstance(metric.aggregate, Mapping) else {}
     parts = [f"{metric.name}.{part}" for part in aggregates if part]
     if figure is not None and figure not in parts:
         near = did_you_mean(figure, parts)
-        yield f"{benchmark.file}: `figure` names {figure!r}, which is no part of the metric.{near}"
+        yield f"{benchmark.file}: `figure` names {figure!r}, which the metric does not have.{near}"
 
 
 def _prompt_faults(opened: OpenedTask, samples: Sequence[Sample]) -> Iterator[str]:

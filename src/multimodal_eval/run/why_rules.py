@@ -62,15 +62,15 @@ def best_rules(samples: list[Sample], values: Vector) -> list[FoundRule]:
     """The rules that give most of the scores; several may give as many."""
     known = np.flatnonzero(~np.isnan(values))
     few = known if len(known) <= _LOOKED_AT else known[:: max(1, len(known) // _LOOKED_AT)]
-    found = _most([_tried(*each, samples, values, few) for each in _candidates(samples)] if len(few) else [])
+    rules = _most([_tried(*each, samples, values, few) for each in _candidates(samples)] if len(few) else [])
     if len(few) < len(known):
-        found = _most([_tried(each.metric, each.options, samples, values, known) for each in found])
-    return list({each.name: each for each in reversed(found)}.values())[::-1]
+        rules = _most([_tried(each.metric, each.options, samples, values, known) for each in rules])
+    return list({each.name: each for each in reversed(rules)}.values())[::-1]
 
 
-def _most(found: list[FoundRule]) -> list[FoundRule]:
-    most = max((int(each.reproduced.sum()) for each in found), default=0)
-    return [each for each in found if int(each.reproduced.sum()) == most]
+def _most(rules: list[FoundRule]) -> list[FoundRule]:
+    most = max((int(each.reproduced.sum()) for each in rules), default=0)
+    return [each for each in rules if int(each.reproduced.sum()) == most]
 
 
 def _candidates(samples: Sequence[Sample]) -> Iterator[tuple[Metric, dict[str, Any]]]:

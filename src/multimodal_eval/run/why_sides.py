@@ -63,10 +63,10 @@ class SideReader:
         if self.metric == COMPOSITE or self.is_recorded or self.metric in info.config.judges:
             stored = info.signatures[self.metric].options or {}
             return None, dict(stored)
-        found = metric_of(self.run, self.metric)
-        if found is None or type(found).__name__ == "StoredMean":
+        matched = metric_of(self.run, self.metric)
+        if matched is None or type(matched).__name__ == "StoredMean":
             return None, dict(info.signatures[self.metric].options or {})
-        return resolve(info.config.variants.get(self.metric, self.metric)), dict(found.options)
+        return resolve(info.config.variants.get(self.metric, self.metric)), dict(matched.options)
 
     @property
     def rule(self) -> Ruling | None:
@@ -279,19 +279,19 @@ class SideReader:
         if config is None or config.history or config.shots is not None:
             return [None] * len(rows)
         changed = msgspec.structs.replace(config, parameters=msgspec.convert(parameters, Parameters))
-        found: list[str | None] = []
+        matched: list[str | None] = []
 
         async def make() -> None:
             prompts = Prompts(changed, settings.task, policy=policy_of(settings), seed=settings.seed)
             samples = list(self.run.samples())
             for row in rows:
-                found.append(f"digest:{(await prompts.request(samples[row])).digest}")
+                matched.append(f"digest:{(await prompts.request(samples[row])).digest}")
 
         try:
             run_async(make())
         except MultimodalEvalError:
             return [None] * len(rows)
-        return found
+        return matched
 
     def _model(self) -> str | None:
         info = self.run.info
@@ -319,14 +319,14 @@ class SideReader:
         if self.stated is not None:
             return self.stated
         imported = self.run.info.imported
-        found = next((r for r in imported.reported if r.metric == self.metric), None) if imported else None
-        if found is None:
+        matched = next((r for r in imported.reported if r.metric == self.metric), None) if imported else None
+        if matched is None:
             return None
-        text = repr(found.value)
+        text = repr(matched.value)
         digits = len(text.partition(".")[2]) if "e" not in text else 17
-        decimals = found.decimals if found.decimals is not None else digits if digits <= 6 else None
+        decimals = matched.decimals if matched.decimals is not None else digits if digits <= 6 else None
         mean = self.run.entries[self.metric].value or 0.0
-        is_percent = abs(found.value) > 1 and abs(found.value - 100 * mean) < 25 and 0 <= mean <= 1
+        is_percent = abs(matched.value) > 1 and abs(matched.value - 100 * mean) < 25 and 0 <= mean <= 1
         return Fraction(text), 100 if is_percent else 1, decimals
 
     def _headline(self, values: Vector) -> Stated:
@@ -363,7 +363,7 @@ class SideReader:
     # the rule
 
     @cached_property
-    def found(self) -> list[FoundRule]:
+    def matched(self) -> list[FoundRule]:
         """The rules that give most of the scores, if the run names none."""
         return best_rules(self.samples, self._values) if self.base is None else []
 
@@ -388,7 +388,7 @@ class SideReader:
     def rule_names(self) -> list[str]:
         """The rule of the run, or those that were found."""
         if self.base is None:
-            return [each.name for each in self.found]
+            return [each.name for each in self.matched]
         return [f"{self.base.name} {self.options.get(RULE)}"]
 
     def settle_rule(self, preferred: Sequence[str]) -> None:
@@ -396,13 +396,13 @@ class SideReader:
         if self.base is not None:
             return
         known = ~np.isnan(self._values)
-        best = next((each for each in self.found if each.name in preferred), next(iter(self.found), None))
+        best = next((each for each in self.matched if each.name in preferred), next(iter(self.matched), None))
         count = 0 if best is None else int(best.reproduced[known].sum())
         if best is None or 2 * count < int(known.sum()):
             self._settle_read(known)
             self._note("reading", "by which rule it reads answers: none that is known fits its scores")
             return
-        others = [each.name for each in self.found if each is not best]
+        others = [each.name for each in self.matched if each is not best]
         more = f" (as do {len(others)} others, such as {others[0]})" if others else ""
         self.notes.append(
             f"{self.name} names no rule: {best.name} gives {count:,} of {int(known.sum()):,} scores{more}"

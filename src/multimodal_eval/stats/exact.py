@@ -39,7 +39,7 @@ def exact_mean(values: Vector) -> Fraction | None:
 class Nested:
     """The mean over groups of the means over their rows, or of the means over their subgroups, and so on.
 
-    `levels` are the codes of the groups, from the outermost to the innermost; -1 is a row that is left out. `weights`
+    `levels` are the codes of the groups, from the outermost to the innermost; -1 means left out. `weights`
     replace the equal weights of the outermost groups. With `is_product`, a group counts by the product of its values.
     """
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import InputError, RetryableError
+from multimodal_eval.generate import registry
 from multimodal_eval.generate.protocol import EndpointError, RejectedError
 from tests.contests.dialogue.contest import write_json
 from tests.contests.dialogue.counting_model import GOLD, REFUSED, Counting, read
@@ -28,7 +29,7 @@ def command(monkeypatch, tmp_path, questions):
     folder = str(tmp_path / "submission")
 
     def invoked(name, *options, model):
-        monkeypatch.setattr("multimodal_eval.run.generation.find_generator", lambda config: model)
+        monkeypatch.setattr(registry, "find_generator", lambda config: model)
         inputs = [str(questions)] if name == "generate" else [str(gold), str(questions), "--present-types-only"]
         inputs += [] if name == "generate" else ["--synonyms", "ru=none", "--synonyms", "en=none"]
         arguments = ["dialogue", name, *inputs, "--model", "test:x", "-o", folder, "--no-cache", "--retries", "0"]

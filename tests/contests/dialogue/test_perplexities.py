@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from importlib.resources import files
-from math import exp
+from math import exp, log
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -200,12 +198,22 @@ def test_with_a_model_that_reads_images(folder):
     assert min(result["a"] + result["b"]) >= 1
 
 
-def test_the_documented_model_runs_as_written():
-    guide = (Path(__file__).parents[3] / "docs" / "dialogue-perplexity.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    space: dict[str, Any] = {}
-    exec(example, space)
-    assert space["result"] == {"d1": [pytest.approx(32), pytest.approx(32)]}
+class Uniform:
+    """Every letter is one of 32."""
+
+    label = "uniform@1"
+    languages = frozenset()
+    reads = frozenset({"text"})
+
+    def log_probabilities(self, conversations, answers):
+        return [np.full(len(answer), -log(32), np.float32) for answer in answers]
+
+
+def test_a_model_of_ones_own():
+    """As docs/dialogue-perplexity.md describes it."""
+    questions = {"d1": [text("What is it?"), text("Which colour?")]}
+    result = perplexities(questions, {"d1": ["A dog.", "Black."]}, Uniform())
+    assert result == {"d1": [pytest.approx(32), pytest.approx(32)]}
 
 
 class TestCommand:

@@ -75,9 +75,9 @@ def test_runs_that_a_suite_does_not_name_belong_to_it(tmp_path):
     small_suite(tmp_path)
     everything = [run.place for run in find_runs([tmp_path]).runs]
     write_suite(tmp_path, SuiteRecord(tasks=[SuiteTask(name="vqa", label="VQA v2")]))
-    found = find_runs([tmp_path])
-    assert [run.place for run in found.runs] == everything
-    assert found.record.tasks[0].label == "VQA v2"
+    runs = find_runs([tmp_path])
+    assert [run.place for run in runs.runs] == everything
+    assert runs.record.tasks[0].label == "VQA v2"
     write_suite(tmp_path, SuiteRecord(runs=[SuiteEntry(path="wren/vqa", model="Wren", task="VQA v2")]))
     first, *others = find_runs([tmp_path]).runs
     assert (first.place, first.model, first.task) == (("wren/vqa",), "Wren", "VQA v2")

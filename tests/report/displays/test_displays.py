@@ -22,8 +22,8 @@ from tests.report.hostile import ALL, TEXTS
 # Public classes that are not results: settings, protocols, errors, and arrays inside of metrics.
 NOT_RESULTS = set(
     "Accumulator Answer Batch Box Criterion Engine Estimate Generator JudgeConfig JudgeModel JudgeUntil Media Message "
-    "MessagePart Metric MultimodalEvalError Option Options Request RetryableError Rows Scorer Scores Signature Text "
-    "Turn".split()
+    "MessagePart Metric MultimodalEvalError Option Options Reading Request RetryableError Rows Scorer Scores Signature "
+    "Text Turn".split()
 )
 TAGS = set(
     "div p strong span bdi br table thead tbody tr th td details code summary svg g line circle rect text img".split()
@@ -96,6 +96,7 @@ def test_every_class_with_a_display_is_tried(tmp_path):
         "DialogueReport",
         "Reproduction",
         "SuiteTable",
+        "Why",
     }
     assert tried | others == set(DISPLAYS)
 

@@ -75,7 +75,7 @@ def test_reducers_worked_out_by_hand():
 
 
 def test_a_majority_counts_answers_and_not_scores():
-    # Two different wrong answers are no majority: "a" is the most frequent answer, but 0 the most frequent score.
+    # Two different wrong answers do not make a majority: "a" is the most frequent answer, 0 the most frequent score.
     parts = ask(Model({"x": "aabc", "y": "aabd", "z": "bcda"}), reducers=["mode", "majority"])
     parts = parts.outcome.metrics["exact_match"].parts
     # z: four answers once each, one of them right

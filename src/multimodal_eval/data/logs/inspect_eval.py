@@ -94,13 +94,13 @@ class Header(msgspec.Struct):
 
     def clusters(self) -> dict[str, str]:
         """The metadata by which `stderr(cluster=…)` clusters samples, by scorer."""
-        found = {}
+        names = {}
         for score in self.results.scores if self.results is not None else ():
             for metric in score.metrics.values():
                 cluster = metric.params.get("cluster") if isinstance(metric.params, dict) else None
                 if isinstance(cluster, str):
-                    found[score.scorer or score.name] = cluster
-        return found
+                    names[score.scorer or score.name] = cluster
+        return names
 
 
 class InspectFile(Protocol):

@@ -17,7 +17,7 @@ token_f1: how many words do answer and reference share after normalisation? SQuA
 
     P = shared / words of n(answer)        R = shared / words of n(r)        token_f1 = 2 P R / (P + R)
 
-where each word is shared at most as often as both texts have it.
+Each word is shared at most as often as both texts have it.
 """
 
 from __future__ import annotations

@@ -181,15 +181,15 @@ def nvjpeg_decoder(placed: Placement) -> Decoder:
     """Decodes JPEG files on the GPU; an error that says what is missing if it cannot."""
     if not placed.on_gpu:
         raise UnavailableError(f"{NVJPEG} decodes images on an NVIDIA GPU, and torch uses the CPU here. Leave it out")
-    found = find_spec("torchvision")
-    if found is None or found.origin is None:
+    package = find_spec("torchvision")
+    if package is None or package.origin is None:
         raise MissingPackageError(
             f"{NVJPEG} needs the package torchvision, in the build that belongs to the installed torch. "
             "Install it with: pip install torchvision"
         )
     torch = placed.torch
     try:  # its library alone: the import of the package takes eight seconds
-        torch.ops.load_library(str(Path(found.origin).with_name("image.so")))
+        torch.ops.load_library(str(Path(package.origin).with_name("image.so")))
         decode = torch.ops.image.decode_jpegs_cuda
     except (OSError, AttributeError):
         from torchvision.io import ImageReadMode, decode_jpeg

@@ -109,10 +109,10 @@ class ComparisonPages:
         if isinstance(runs, str):
             return self._choice("/why", names, runs, most=2)
         try:
-            found = why(runs[0].run, runs[1].run, names=names)
+            result = why(runs[0].run, runs[1].run, names=names)
         except MultimodalEvalError as refusal:
             return self._choice("/why", names, str(refusal), most=2)
-        blocks = PageRenderer().joined(list(why_blocks(found, SHOWN_BY_PART)))
+        blocks = PageRenderer().joined(list(why_blocks(result, SHOWN_BY_PART)))
         return self._page("why.html", runs=runs, address=address_of(runs), blocks=blocks)
 
     # samples of two runs

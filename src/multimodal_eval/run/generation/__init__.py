@@ -109,10 +109,10 @@ def named_models(models: Sequence[str]) -> dict[str, JsonObject]:
     named: dict[str, JsonObject] = {}
     for entry in models:
         is_file = entry.endswith((".yaml", ".yml"))
-        found = _models_in(Path(entry)) if is_file else {entry: {"model": entry}}
-        for name in found.keys() & named.keys():
+        of_entry = _models_in(Path(entry)) if is_file else {entry: {"model": entry}}
+        for name in of_entry.keys() & named.keys():
             raise ConfigError(f"the model {name!r} is named twice. Give each a name of its own in a YAML file")
-        named |= found
+        named |= of_entry
     return named
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["probe_of"]
 
 _MEDIA = ("image", "images", "audio", "video")
-_NO_MEDIA = "no sample has an image, audio or video, so that there is nothing to take away"
+_NO_MEDIA = "no sample has an image, audio or video, so there is nothing to leave out"
 
 Change = Callable[[Sequence[Sample]], list[Sample]]
 
