@@ -202,7 +202,7 @@ class Uniform:
     """Every letter is one of 32."""
 
     label = "uniform@1"
-    languages = frozenset()
+    languages: frozenset[str] = frozenset()
     reads = frozenset({"text"})
 
     def log_probabilities(self, conversations, answers):
