@@ -82,14 +82,15 @@ def benchmarks(format_: str) -> None:
         try:
             benchmark = recipe_of(file)
         except ConfigError as error:  # of another package: the others are listed
-            rows.append(Row([name, "", f"cannot be read: {error}", ""]))
+            rows.append(Row([name, "", f"cannot be read: {error}"]))
             continue
         chosen = rules_of_recipe(benchmark)
         rules = ", ".join(f"{metric} {chosen.get(metric, '')}".strip() for metric in metrics_of(benchmark)[:1])
-        about = Lines([benchmark.task.title or benchmark.name, f"{rules}; {certainty(benchmark.task.exactness)}"])
-        rows.append(Row([benchmark.name, rows_of(benchmark), about, benchmark.task.licence or "not stated"]))
+        title, licence = benchmark.task.title or benchmark.name, benchmark.task.licence or "not stated"
+        lines = (f"{title}; licence: {licence}", rules, certainty(benchmark.task.exactness))
+        rows.append(Row([benchmark.name, rows_of(benchmark), Lines(lines)]))
     _list(
-        Table(["benchmark", "rows", "what it is, rule, exactness", "licence"], rows, 4, has_lines=True),
+        Table(["benchmark", "rows", "what it is, rule, exactness"], rows, 3),
         format_,
         "All of it: mmeval card NAME. Ask a model: mmeval run NAME --model PROVIDER:NAME",
         "Its data: mmeval fetch NAME, or --data DIR. Your own: docs/recipes.md",
