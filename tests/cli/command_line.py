@@ -23,7 +23,7 @@ def called(*arguments: str) -> Finished:
     """Call the command line as from a shell. Like a new process, each call starts without plug-ins."""
     with (
         restored_registries(),
-        patch("multimodal_eval.core.progress_line.INTERVAL", inf),  # on a slow machine too, no progress lines
+        patch("multimodal_eval.core.progress.INTERVAL", inf),  # on a slow machine too, no progress lines
     ):
         call = captured_call(*arguments)
     assert isinstance(call.status, int)

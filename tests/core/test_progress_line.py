@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from multimodal_eval import Sample, evaluate
-from multimodal_eval.core import progress_line
-from multimodal_eval.core.progress_line import ProgressLine, duration
+from multimodal_eval.core import progress as lines
+from multimodal_eval.core.progress import ProgressLine, duration
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 
 @pytest.fixture
 def clock():
-    with patch.object(progress_line, "monotonic", Clock()) as clock:
+    with patch.object(lines, "monotonic", Clock()) as clock:
         yield clock
 
 
@@ -141,7 +141,7 @@ def test_a_closed_stream_is_no_error(clock):
 
 def test_long_steps_are_reported_too():
     """The thread of the context manager writes without any call."""
-    written = progress_line.Event()
+    written = lines.Event()
 
     class Stream(io.StringIO):
         def write(self, text: str) -> int:

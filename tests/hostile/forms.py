@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from starlette.testclient import TestClient
 
 from multimodal_eval.report.viewer.labelling.queue import LabelOptions
-from multimodal_eval.report.viewer.run_notes import RunNote
+from multimodal_eval.report.viewer.run_list import RunNote
 from tests.hostile.campaign import FaultError, campaign, shared
 from tests.hostile.mutations import TEXTS as ODD_TEXTS
 from tests.report.hostile import TEXTS

@@ -14,9 +14,9 @@ from multimodal_eval.core.judge_config import Criterion, JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.visible import visible
 from multimodal_eval.generate.protocol import Answer, TokenProbability
-from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
+from multimodal_eval.judges.prompt_texts import fenced
 from multimodal_eval.run.judging import read_judge
 from tests.hostile.campaign import FaultError, campaign, check_printed
 from tests.hostile.mutations import TEXTS, changed, damaged

@@ -7,9 +7,9 @@ import pytest
 from multimodal_eval import Sample
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import UnreadableVerdictError
 from multimodal_eval.judges.forms.one_answer import Extract
+from multimodal_eval.judges.prompt_texts import fenced
 
 FORM = Extract(JudgeConfig(name="multiple_choice", form="extract", models=[JudgeModel(model="echo")]))
 CHOICES = Sample(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.judges.fence import fenced, inert, marker_of
+from multimodal_eval.judges.prompt_texts import fenced, inert, marker_of
 from tests.judges.fences import split
 
 MARKED = re.compile(r"<\||<｜|\[/?INST\]|<</?SYS>>|</?(?:s|image|think|start_of_turn)>", re.IGNORECASE)
@@ -126,7 +126,7 @@ def test_the_next_digest_is_taken_if_a_text_contains_its_marker(monkeypatch):
         def hexdigest(self) -> str:
             return f"{int(self.attempt):064x}"[::-1]
 
-    monkeypatch.setattr("multimodal_eval.judges.fence.sha256", Digest)
+    monkeypatch.setattr("multimodal_eval.judges.prompt_texts.sha256", Digest)
     assert marker_of("x") == "000000000000"
     assert marker_of("0-0-0 ooo ０００ 0\u200b0\u200b0") == "100000000000"
     assert marker_of("OOO ooo ооо ООО") == "100000000000"  # as it looks

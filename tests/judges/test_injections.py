@@ -9,9 +9,9 @@ import pytest
 
 from multimodal_eval import Sample
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeForm, JudgeModel
-from multimodal_eval.judges.fence import inert
 from multimodal_eval.judges.form import Form
 from multimodal_eval.judges.forms.by_name import FORMS, form_of
+from multimodal_eval.judges.prompt_texts import inert
 from tests.judges.fences import split
 
 CORPUS = [json.loads(line) for line in (Path(__file__).parent / "injections.jsonl").read_bytes().splitlines()]

@@ -10,9 +10,8 @@ from multimodal_eval.core.judge_config import Criterion, JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.generate.turns import Reference
-from multimodal_eval.judges.fence import RULE, fenced
 from multimodal_eval.judges.forms.by_name import form_of
-from multimodal_eval.judges.prompt_texts import VARIABLES, JudgeTemplate, drafts_of
+from multimodal_eval.judges.prompt_texts import RULE, VARIABLES, JudgeTemplate, drafts_of, fenced
 
 SAMPLE = Sample(
     "1",

@@ -12,7 +12,7 @@ from multimodal_eval.cli.report import page_of
 from multimodal_eval.display.renderer import rendered
 from multimodal_eval.display.results import blocks_of
 from multimodal_eval.report.highlight import Span, both_ends
-from multimodal_eval.report.readings import marked_letter
+from multimodal_eval.report.samples import marked_letter
 from tests.report.tables import text_of
 from tests.report.viewer.viewed import client
 

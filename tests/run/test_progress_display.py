@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from multimodal_eval import evaluate, rescore
-from multimodal_eval.core import progress_line
+from multimodal_eval.core import progress as lines
 from multimodal_eval.core.errors import InputError
 
 RECORDS = [{"generated_answer": "x", "expected_answer": "x"}] * 3
@@ -24,8 +24,8 @@ Notebook = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(progress_line, "REDRAW", 0.0)
-    monkeypatch.setattr(progress_line, "INTERVAL", 0.0)
+    monkeypatch.setattr(lines, "REDRAW", 0.0)
+    monkeypatch.setattr(lines, "INTERVAL", 0.0)
 
 
 @pytest.mark.parametrize("stream", [Terminal, Notebook])

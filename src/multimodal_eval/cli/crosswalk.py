@@ -63,7 +63,7 @@ def crosswalk(data: Path, predictions: Path | None, **params: Any) -> None:
     """
     from multimodal_eval.analysis.crosswalk import SHOWN, crosswalk_of
     from multimodal_eval.cli.report import write_report
-    from multimodal_eval.display.of_crosswalk import crosswalk_blocks
+    from multimodal_eval.display.of_comparison import crosswalk_blocks
 
     refuse_overwrite_alone(params)
     register_plugins(params["plugins"])

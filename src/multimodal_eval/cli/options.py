@@ -12,7 +12,7 @@ import click
 from multimodal_eval.cli.layers import LayeredGroup
 
 if TYPE_CHECKING:
-    from multimodal_eval.core.progress_line import ProgressLine
+    from multimodal_eval.core.progress import ProgressLine
     from multimodal_eval.run.engine.base import Engine
 
 
@@ -480,6 +480,6 @@ class ScoringByDefault(LayeredGroup):
 
 def progress_bar(unit: str = "samples") -> ProgressLine:
     """A context manager and callback `(stage, done, total)` that shows the progress on standard error."""
-    from multimodal_eval.core.progress_line import ProgressLine
+    from multimodal_eval.core.progress import ProgressLine
 
     return ProgressLine(unit=unit)

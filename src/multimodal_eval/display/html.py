@@ -30,8 +30,16 @@ from multimodal_eval.display.blocks import (
     Verdict,
 )
 from multimodal_eval.display.drawings import LINE, RAISED, WIDTH, axis, chart, colour, dots, scale_of, sides
-from multimodal_eval.display.figure_tables import ShownRow, as_figures, figure_table, in_words, shown_rows
-from multimodal_eval.display.grid_tables import grid_caption, grid_lines, strengths
+from multimodal_eval.display.figure_tables import (
+    ShownRow,
+    as_figures,
+    figure_table,
+    grid_caption,
+    grid_lines,
+    in_words,
+    shown_rows,
+    strengths,
+)
 from multimodal_eval.display.plain_text import shortened, visible
 from multimodal_eval.display.renderer import Renderer
 from multimodal_eval.display.scales import Scale, nice_scale

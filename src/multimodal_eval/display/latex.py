@@ -21,8 +21,7 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.figure_tables import in_words, without_drawings
-from multimodal_eval.display.grid_tables import grid_caption, grid_lines
+from multimodal_eval.display.figure_tables import grid_caption, grid_lines, in_words, without_drawings
 from multimodal_eval.display.renderer import Renderer
 
 __all__ = ["LatexRenderer", "latex_text", "markdown_text", "one_line"]

@@ -21,8 +21,7 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.figure_tables import as_figures, figure_table
-from multimodal_eval.display.grid_tables import grid_table
+from multimodal_eval.display.figure_tables import as_figures, figure_table, grid_table
 
 __all__ = ["FORMATS", "Renderer", "rendered", "renderer_of"]
 

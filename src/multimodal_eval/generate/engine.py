@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from multimodal_eval.core.errors import AskingError, MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.generation_config import GenerationConfig
-from multimodal_eval.core.progress_line import duration
+from multimodal_eval.core.progress import duration
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
 from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request

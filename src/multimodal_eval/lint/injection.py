@@ -1,6 +1,6 @@
 """Answers that address the judge who reads them: "ignore the rubric", "give me 10", a verdict in JSON, a system turn.
 
-Such answers are fenced in the prompt of a judge (`judges.fence`), so that they can be told from instructions; a model
+Such answers are fenced in the prompt of a judge (`prompt_texts`), so that they can be told from instructions; a model
 may follow them nevertheless. The patterns are for many languages and find the usual ways, no more: an answer without a
 finding is not proved harmless, and one with a finding may be innocent.
 

@@ -1,9 +1,13 @@
-"""The samples that a report shows: chosen by their scores. Only their rows are read."""
+"""The samples that a report shows: chosen by their scores. Only their rows are read.
+
+Also what a rule read in an answer to a multiple-choice question: the letter, its place, and the gold letter.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +17,13 @@ import numpy as np
 
 from multimodal_eval.analysis.generation import StoredAnswer, stored_answers
 from multimodal_eval.analysis.pairing import RowNumbers, ScoredRows, Vector
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.score import UNREAD
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_rows import read_rows, rows_by_part
 from multimodal_eval.display.plain_text import shortened
-from multimodal_eval.evaluation.choices import options_of
+from multimodal_eval.evaluation.choices import GoldError, gold_letters, options_of
 from multimodal_eval.report.highlight import Span, marked
 from multimodal_eval.report.media import (
     AudioEmbedder,
@@ -30,7 +35,8 @@ from multimodal_eval.report.media import (
     shown_inputs,
     thumbnail,
 )
-from multimodal_eval.report.readings import ChoiceReading, choice_metric, marked_letter, reading_of
+
+__all__ = ["DETAILS", "ChoiceReading", "choice_metric", "marked_letter", "reading_of"]
 
 MAX_SAMPLES = 200
 PER_GROUP = 12
@@ -287,3 +293,68 @@ def _explained(row: dict[str, Any], name: str) -> Explained:
         _texts(msgspec.json.decode(details)) if details else {},
         {key.removeprefix(f"{name}."): value for key, value in row.items() if key.startswith(f"{name}.")},
     )
+
+
+METRIC = "multiple_choice"
+DETAILS = "choice:details"  # of a row in the viewer
+_SIGNS = {True: "✓", False: "✗"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceReading:
+    """The letter that was read and the gold one; `is_right` is None if the metric has no score."""
+
+    read: str
+    gold: str
+    is_right: bool | None
+
+    @property
+    def words(self) -> str:
+        """`read B, gold D ✗`."""
+        read = f"read {self.read}" if self.read not in ("", UNREAD) else "nothing read"
+        gold = f", gold {self.gold}" if self.gold else ""
+        return f"{read}{gold}{' ' + _SIGNS[self.is_right] if self.is_right is not None else ''}"
+
+
+def choice_metric(info: RunInfo) -> str | None:
+    """The first metric of a run that reads a letter."""
+    variants = info.config.variants
+    return next((name for name in info.signatures if variants.get(name, name) == METRIC), None)
+
+
+def reading_of(
+    info: RunInfo, metric: str, sample: Sample, details: Mapping[str, object], value: float | None
+) -> ChoiceReading | None:
+    """What was read in the answer of a sample; None if it has no choices or no reading."""
+    options = options_of(sample)
+    if not options or "read" not in details:
+        return None
+    kind = str(info.config.options.get(metric, {}).get("gold", "auto"))
+    try:
+        gold = ", ".join(dict.fromkeys(gold_letters(sample, options, kind)))
+    except GoldError:
+        gold = ""
+    return ChoiceReading(str(details["read"] or ""), gold, None if value is None else value > 0)
+
+
+def marked_letter(answer: str, read: str, texts: Sequence[str] = ()) -> list[Span]:
+    """The answer with the place marked from which the letter was probably read: a reading aid.
+
+    It is the letter beside a word such as "answer", else the last one that is a word of its own, else the text of the
+    choice.
+    """
+    for pattern in _patterns(read, texts) if read else ():
+        if places := list(re.finditer(pattern, answer)):
+            start, end = places[-1].span("read")
+            return [
+                span
+                for span in (Span(answer[:start]), Span(answer[start:end], "read"), Span(answer[end:]))
+                if span.text
+            ]
+    return [Span(answer)]
+
+
+def _patterns(read: str, texts: Sequence[str]) -> list[str]:
+    letter = rf"(?<!\w)(?P<read>{re.escape(read)})(?!\w)"
+    named = rf"(?i:answer|option|choice)\W{{0,4}}(?:(?i:is)\W{{0,4}})?(?<!\w)(?P<read>{re.escape(read)})(?!\w)"
+    return [named, letter, *(rf"(?i)(?P<read>{re.escape(text)})" for text in texts if text.strip())]

@@ -11,8 +11,7 @@ from threading import Lock
 from time import time
 
 from multimodal_eval.core.errors import MultimodalEvalError, described
-from multimodal_eval.core.progress import Progress, named, noted, silent
-from multimodal_eval.core.progress_line import ProgressLine, can_redraw
+from multimodal_eval.core.progress import Progress, ProgressLine, can_redraw, named, noted, silent
 from multimodal_eval.data.runs.checksums import RESULTS
 from multimodal_eval.data.runs.progress_file import ProgressRecord, is_recorded, remove_progress, write_progress
 from multimodal_eval.data.runs.run_folder import RunFolder

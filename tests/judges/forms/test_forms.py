@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.protocol import Answer, TokenProbability
-from multimodal_eval.judges.fence import RULE, fenced
 from multimodal_eval.judges.form import UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import FORMS, form_of
 from multimodal_eval.judges.forms.one_answer import NO_PROBABILITIES
+from multimodal_eval.judges.prompt_texts import RULE, fenced
 
 SAMPLE = Sample(
     "1",

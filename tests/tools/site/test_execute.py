@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.core.progress_line import ProgressLine
+from multimodal_eval.core.progress import ProgressLine
 from tools.site.execute import execute
 from tools.site.setups import names, prepare
 from tools.site.shell import stripped

@@ -1,6 +1,6 @@
 """The formats that `mmeval export` writes, and the function that writes them.
 
-A format is a line of `FORMATS` and a module with
+A format is a line of `FORMATS` and a module, or an object in one (`module:NAME`), with
 
     OPTIONS = Options(…)                                 # what --set NAME=VALUE accepts; optional
     def export(runs, path, options) -> Exported: ...     # `options` has a value for every declared option
@@ -40,13 +40,13 @@ class Exported:
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its module, a line for lists, how many runs it takes (or data), and what it writes.
+    """One format: its exporter, a line for lists, how many runs it takes (or data), and what it writes.
 
     `output` is `text` (printed without a path), `file` or `folder` (a path is needed; an existing file is only replaced
     on request, and a folder may have other files), or `service` (a path is optional: the tracker has its own place).
     """
 
-    module: str
+    exporter: str
     summary: str
     takes: Literal["run", "runs", "data"] = "runs"
     output: Literal["text", "file", "folder", "service"] = "text"
@@ -57,22 +57,26 @@ FORMATS: Mapping[str, Format] = {
     "hf-eval-results": Format(f"{_HERE}.hf_eval_results", "Hugging Face Hub: .eval_results/NAME.yaml of a model."),
     "model-index": Format(f"{_HERE}.model_index", "Hugging Face Hub: model-index of a model card."),
     "inspect": Format(f"{_HERE}.inspect_log", "inspect_ai: a log that its viewer opens.", takes="run", output="file"),
-    "codabench": Format(f"{_HERE}.codabench", "A shared task on Codabench, from data.", takes="data", output="file"),
-    "evalai": Format(f"{_HERE}.evalai", "A shared task on EvalAI, from data.", takes="data", output="file"),
+    "codabench": Format(
+        f"{_HERE}.shared_tasks:CODABENCH", "A shared task on Codabench, from data.", takes="data", output="file"
+    ),
+    "evalai": Format(
+        f"{_HERE}.shared_tasks:EVALAI", "A shared task on EvalAI, from data.", takes="data", output="file"
+    ),
     "cite": Format(f"{_HERE}.cite", "A paragraph for a paper with every interval, signatures and BibTeX."),
-    "csv": Format(f"{_HERE}.csv_table", "One row per sample, or one per metric.", output="file"),
-    "jsonl": Format(f"{_HERE}.jsonl_table", "One object per sample, or one per metric.", output="file"),
-    "latex": Format(f"{_HERE}.latex", "Runs side by side as papers print them, with a paired test."),
-    "markdown": Format(f"{_HERE}.markdown_table", "Runs side by side with a paired test, for GitHub."),
+    "csv": Format(f"{_HERE}.table_files:CSV", "One row per sample, or one per metric.", output="file"),
+    "jsonl": Format(f"{_HERE}.table_files:JSONL", "One object per sample, or one per metric.", output="file"),
+    "latex": Format(f"{_HERE}.score_tables:Latex", "Runs side by side as papers print them, with a paired test."),
+    "markdown": Format(f"{_HERE}.score_tables:Markdown", "Runs side by side with a paired test, for GitHub."),
     "mlflow": Format(f"{_TRACKERS}.mlflow_tracker", "Metrics, report and samples in MLflow.", output="service"),
-    "parquet": Format(f"{_HERE}.parquet_table", "One row per sample, or one per metric.", output="file"),
+    "parquet": Format(f"{_HERE}.table_files:PARQUET", "One row per sample, or one per metric.", output="file"),
     "trackio": Format(f"{_TRACKERS}.trackio_tracker", "Metrics, report and samples in Trackio.", output="service"),
     "wandb": Format(f"{_TRACKERS}.wandb_tracker", "Metrics, report and samples in Weights & Biases.", output="service"),
 }
 
 
 class Exporter(Protocol):
-    """The module of a format."""
+    """The module or object of a format."""
 
     OPTIONS: Options
 
@@ -90,7 +94,7 @@ def export_format(name: str) -> Format:
 
 def format_options(name: str) -> Mapping[str, Option]:
     """The options that a format declares."""
-    return getattr(_module(name), "OPTIONS", None) or Options()
+    return getattr(_exporter(name), "OPTIONS", None) or Options()
 
 
 def export(
@@ -116,7 +120,7 @@ def export(
     _check_place(to, target, place, overwrite=overwrite)
     opened: list[Any] = several if target.takes == "data" else [_opened(each) for each in several]
     try:
-        exported = _module(to).export(opened, place, values)
+        exported = _exporter(to).export(opened, place, values)
         if exported.text is not None and place is not None:
             write_text(place, exported.text)
             exported = Exported(None, (place,), exported.notes)
@@ -143,5 +147,7 @@ def _check_place(name: str, target: Format, path: Path | None, *, overwrite: boo
         raise ConfigError(f"{path} is a file, but the format {name} writes a folder")
 
 
-def _module(name: str) -> Exporter:
-    return cast(Exporter, import_module(export_format(name).module))
+def _exporter(name: str) -> Exporter:
+    module, _, part = export_format(name).exporter.partition(":")
+    exporter: Any = import_module(module)
+    return cast(Exporter, getattr(exporter, part) if part else exporter)

@@ -19,11 +19,10 @@ from multimodal_eval.core.score import Estimate, Mean, Rows, Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.template import PromptError
 from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.one_answer import NO_PROBABILITIES
 from multimodal_eval.judges.forms.replies import expected_value, explained, object_schema, verdict_in
-from multimodal_eval.judges.prompt_texts import drafts_of, quotable
+from multimodal_eval.judges.prompt_texts import drafts_of, fenced, quotable
 
 __all__ = [
     "LENGTH_CONTROLLED",

@@ -18,7 +18,6 @@ from multimodal_eval.core.score import Score
 from multimodal_eval.generate.protocol import Answer
 from multimodal_eval.generate.template import letters
 from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.fence import fenced
 from multimodal_eval.judges.form import Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.replies import (
     Reader,
@@ -31,7 +30,7 @@ from multimodal_eval.judges.forms.replies import (
     verdict_in,
     yes_or_no,
 )
-from multimodal_eval.judges.prompt_texts import drafts_of, quotable
+from multimodal_eval.judges.prompt_texts import drafts_of, fenced, quotable
 
 __all__ = [
     "NONE",

@@ -36,8 +36,7 @@ from multimodal_eval.report.viewer.labelling.pages import WRITABLE, written_rout
 from multimodal_eval.report.viewer.labelling.queue import LabelOptions
 from multimodal_eval.report.viewer.pages import Pages, status_of
 from multimodal_eval.report.viewer.pairs import PairStore
-from multimodal_eval.report.viewer.run_list import Summaries
-from multimodal_eval.report.viewer.run_notes import RunNotes
+from multimodal_eval.report.viewer.run_list import RunNotes, Summaries
 from multimodal_eval.report.viewer.run_pages import RunPages, RunReports
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import choices_line

@@ -15,7 +15,7 @@ from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalE
 from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.report.highlight import Highlighted, Span, highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
-from multimodal_eval.report.readings import marked_letter
+from multimodal_eval.report.samples import marked_letter
 from multimodal_eval.report.viewer.exports import Table, download
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun

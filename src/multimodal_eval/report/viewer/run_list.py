@@ -1,19 +1,27 @@
-"""The list of runs as a matrix: runs of the same task in one table, with a column per chosen metric."""
+"""The list of runs as a matrix: runs of the same task in one table, with a column per chosen metric; tags and notes.
+
+Tags and notes are in a file beside the run folders, `.mmeval-notes.jsonl`, never in a run. Each line has the tags and
+the note of a run; the last line of a run counts. The file may be from somebody else: what is not valid is left out.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError, UnknownNameError, described
+import msgspec
+
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, UnknownNameError, described
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Bounds, Direction
 from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.data.labels.append_file import AppendFile, NotSavedError, refuse_unsuitable
 from multimodal_eval.data.runs.run_content import id_range
 from multimodal_eval.display.figure_tables import coverage
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder, ViewedRun
@@ -21,6 +29,7 @@ from multimodal_eval.report.viewer.sample_query import whole_number
 
 __all__ = [
     "COLUMNS",
+    "NAME",
     "SCORE",
     "STATES",
     "Listed",
@@ -29,11 +38,12 @@ __all__ = [
     "MetricColumn",
     "RunGroup",
     "RunList",
+    "RunNote",
+    "RunNotes",
     "Summaries",
     "columns_of",
     "listed",
 ]
-
 
 # What the list shows about each run. Finished runs are kept in memory until their files change.
 
@@ -73,7 +83,7 @@ class ListedRun:
     identity: tuple[str, str, str, int] | None = None  # changes when the run changes
     progress: Progress | None = None
     fault: str | None = None
-    tags: tuple[str, ...] = ()  # beside the run, see `run_notes`
+    tags: tuple[str, ...] = ()  # beside the run, see `RunNotes`
     selection: str = ""  # which samples of their input these are, such as ` (--limit 100)`
 
 
@@ -403,3 +413,101 @@ def _cut(groups: Sequence[RunGroup], offset: int) -> list[RunGroup]:
         if rows:
             cut.append(RunGroup(group.task, rows, group.columns, group.total))
     return cut
+
+
+NAME = ".mmeval-notes.jsonl"
+MOST_TAGS = 20
+LONGEST_TAG = 40
+LONGEST_NOTE = 4_000
+_MOST_READ = 16 * 2**20  # bytes of a file
+
+
+class RunNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The tags and the note of a run."""
+
+    run: str = ""  # the name of its folder
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    by: str | None = None
+    time: str | None = None
+
+    @property
+    def version(self) -> str:
+        """A digest of the content, by which a form knows whether somebody has changed it."""
+        return sha256(msgspec.json.encode((self.tags, self.note))).hexdigest()[:16]
+
+
+_DECODER = msgspec.json.Decoder(RunNote)
+
+
+@dataclass
+class _Read:
+    """The notes in one file, as of `identity`."""
+
+    identity: tuple[int, int, int, int]
+    notes: dict[str, RunNote]
+
+
+@dataclass
+class RunNotes:
+    """Reads and writes the notes of the runs of a folder."""
+
+    folder: RunsFolder
+    _files: dict[Path, _Read] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def of(self, name: str) -> RunNote:
+        """The note of a run, by its name in the viewer; an empty one if there is none."""
+        place = self._place(name)
+        return RunNote() if place is None else self._read(place).get(name.rpartition("/")[2], RunNote())
+
+    def tags(self, names: Iterable[str]) -> list[str]:
+        """All tags of these runs."""
+        return sorted({tag for name in names for tag in self.of(name).tags})
+
+    def write(self, name: str, note: RunNote) -> None:
+        """Append the tags and the note of a run. Raises NotSavedError."""
+        place = self._place(name)
+        if place is None:
+            raise NotSavedError(f"nothing was saved: the folder of {name} is a link to another place")
+        named = msgspec.structs.replace(note, run=name.rpartition("/")[2])
+        try:
+            file = AppendFile(refuse_unsuitable(place / NAME))
+        except ConfigError as fault:
+            raise NotSavedError(f"nothing was saved: {fault}") from None
+        file.append(msgspec.json.encode(named))
+
+    def _place(self, name: str) -> Path | None:
+        """The folder that has the run folder in it. If it is not a real folder below the root, None."""
+        root = self.folder.root
+        if self.folder.is_run:
+            return root.parent
+        place = root.joinpath(*name.split("/")[:-1])
+        return place if place.resolve() == place and place.is_relative_to(root) else None
+
+    def _read(self, place: Path) -> dict[str, RunNote]:
+        file = AppendFile(place / NAME)
+        with self._lock:
+            identity = file.identity()
+            known = self._files.get(place)
+            if known is None or known.identity != identity:
+                known = self._files[place] = _Read(identity, _notes(file, identity[2]))
+            return known.notes
+
+
+def _notes(file: AppendFile, size: int) -> dict[str, RunNote]:
+    if not 0 < size <= _MOST_READ:
+        return {}
+    try:
+        lines, _ = file.read()
+    except OSError:  # a link, a folder, a file that may not be read
+        return {}
+    notes: dict[str, RunNote] = {}
+    for line in lines:
+        try:
+            note = _DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        tags = tuple(tag[:LONGEST_TAG] for tag in note.tags[:MOST_TAGS] if tag.strip())
+        notes[note.run] = msgspec.structs.replace(note, tags=tags, note=note.note[:LONGEST_NOTE])
+    return notes

@@ -21,7 +21,7 @@ from multimodal_eval.analysis.run_slices import slices_of
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.sample import FIELDS
 from multimodal_eval.display.blocks import Block, Finding, Text
-from multimodal_eval.display.of_crosswalk import crosswalk_blocks
+from multimodal_eval.display.of_comparison import crosswalk_blocks
 from multimodal_eval.display.of_generation import generation_blocks
 from multimodal_eval.display.of_run import composite_table
 from multimodal_eval.display.page import PageRenderer
@@ -32,8 +32,7 @@ from multimodal_eval.report.viewer.drawings import HeatMap, heat_map
 from multimodal_eval.report.viewer.exports import download, runs_table, scores_table, slices_table
 from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.pages import refuse_repeated
-from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, Summaries, listed
-from multimodal_eval.report.viewer.run_notes import RunNotes
+from multimodal_eval.report.viewer.run_list import COLUMNS, PAGE, SCORE, STATES, RunList, RunNotes, Summaries, listed
 from multimodal_eval.report.viewer.runs import RunsFolder, ViewedRun
 
 __all__ = ["RunPages", "RunReports", "SliceCache", "report_headers", "stored_maps"]

@@ -20,7 +20,7 @@ from multimodal_eval.analysis.judge_verdicts import ShownVerdict, verdicts_of_sa
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
 from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.progress_line import duration
+from multimodal_eval.core.progress import duration
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress, works_on
 from multimodal_eval.data.runs.run import Run

@@ -16,7 +16,7 @@ from multimodal_eval.data.runs.sample_table import decoded_field
 from multimodal_eval.display.plain_text import shortened
 from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.report.highlight import Span, highlighted
-from multimodal_eval.report.readings import DETAILS, ChoiceReading, choice_metric, marked_letter, reading_of
+from multimodal_eval.report.samples import DETAILS, ChoiceReading, choice_metric, marked_letter, reading_of
 from multimodal_eval.report.viewer.database import Session, Sql, pointer
 from multimodal_eval.report.viewer.histograms import Histogram, Histograms
 from multimodal_eval.report.viewer.runs import ViewedRun

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import MultimodalEvalError, UnknownNameError
-from multimodal_eval.report.readings import DETAILS, choice_metric
+from multimodal_eval.report.samples import DETAILS, choice_metric
 from multimodal_eval.report.viewer.database import (
     Database,
     Session,

@@ -2,6 +2,7 @@
 
 With many cores, several processes have a few threads each, and each process has its own copy of the corpus statistics.
 Models run in this process, and their libraries use all cores. Metrics that only this process can import run here too.
+Child processes are spawned, end together with this one, and pass errors back unchanged.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
     from multimodal_eval.run.step import Step
+
+
+import pickle
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+
+from multimodal_eval.core.errors import described
+from multimodal_eval.core.machine import initialise_child, main_hidden
+from multimodal_eval.core.metric_failures import exit_error
 
 MIN_PARTS = 3  # for processes
 STARTING = 1.0  # seconds of processor time that it takes to start processes
@@ -140,7 +151,7 @@ def _in_processes(job: Job, phase: Phase, items: Sequence[Any], workers: int) ->
     """Use a process pool. A crash breaks the whole pool; the items in progress are then tried one by one."""
     from concurrent.futures.process import BrokenProcessPool
 
-    from multimodal_eval.run.engine.processes import process_pool
+    from multimodal_eval.run.engine.local import process_pool
 
     left = list(items)
     while left:
@@ -161,7 +172,7 @@ def _in_processes(job: Job, phase: Phase, items: Sequence[Any], workers: int) ->
 def _alone(job: Job, phase: Phase, item: Any) -> Any:
     from concurrent.futures.process import BrokenProcessPool
 
-    from multimodal_eval.run.engine.processes import process_pool
+    from multimodal_eval.run.engine.local import process_pool
 
     for _ in range(TRIES):
         with process_pool(1) as pool:
@@ -173,7 +184,7 @@ def _alone(job: Job, phase: Phase, item: Any) -> Any:
 
 
 def _submit(pool: ProcessPoolExecutor, job: Job, phase: Phase, item: Any) -> Future[Any]:
-    from multimodal_eval.run.engine.processes import submit
+    from multimodal_eval.run.engine.local import submit
 
     return submit(pool, _work, job, replace(phase, items=()), item)
 
@@ -182,3 +193,33 @@ def _work(job: Job, phase: Phase, item: Any) -> Any:
     if isinstance(item, Bundle):
         return list(_in_threads(job.here(), replace(phase, items=item.items), item.threads))
     return getattr(job.here(), phase.work)(item)
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """A pool of processes; use it with `submit`."""
+    # Spawned, because a process forked from one with threads may hang.
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=initialise_child)
+
+
+def submit(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Call `work(*arguments)` in the pool."""
+    with main_hidden():  # the first calls start the processes
+        return pool.submit(_run, work, arguments)
+
+
+def _run(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return work(*arguments)
+    except SystemExit as end:  # it would end the parent, with the same code
+        raise exit_error("a worker process", "working on a part", end) from None
+    except Exception as error:
+        _ensure_picklable(error)
+        raise
+
+
+def _ensure_picklable(error: Exception) -> None:
+    """Replace an exception that cannot be unpickled; it would look like a crash of the process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - its own code may raise anything
+        raise RuntimeError(described(error)) from None

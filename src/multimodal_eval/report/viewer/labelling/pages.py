@@ -30,7 +30,7 @@ from multimodal_eval.report.viewer.labelling.session import (
     set_cookie,
 )
 from multimodal_eval.report.viewer.labelling.task import LabelTask
-from multimodal_eval.report.viewer.run_notes import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, RunNote, RunNotes
+from multimodal_eval.report.viewer.run_list import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, RunNote, RunNotes
 from multimodal_eval.report.viewer.runs import RunsFolder
 from multimodal_eval.report.viewer.sample_page import REFERENCES, Medium, decoded, inputs_of, listed, media_of, ranged
 from multimodal_eval.report.viewer.sample_query import whole_number
