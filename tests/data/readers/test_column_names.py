@@ -233,6 +233,25 @@ def test_the_column_answer_beside_references_is_metadata(tmp_path):
     assert samples[0].metadata == {"answer": "kept"}
 
 
+@pytest.mark.parametrize("choices", ["choices", "options"])
+def test_an_integer_answer_beside_choices_is_the_position_of_the_correct_one(tmp_path, choices):
+    row = {"question": "Which?", choices: ["red", "blue"], "answer": 1}
+    for name, write in [("d.jsonl", as_jsonl), ("d.parquet", as_parquet)]:
+        write(tmp_path / name, [{**row, "pred": "A"}])
+        samples, problems, summary = read(tmp_path / name)
+        assert not problems.total
+        assert (samples[0].expected_answer, samples[0].generated_answer) == ("1", "A")
+        assert "the column 'answer' is read as expected_answer" in summary.notes
+
+
+@pytest.mark.parametrize(
+    "row", [{"answer": 1}, {"answer": 1, "choices": ["a", "b"], "caption": "a"}, {"answer": "A", "choices": ["a", "b"]}]
+)
+def test_another_answer_is_metadata(tmp_path, row):
+    as_jsonl(tmp_path / "d.jsonl", [row])
+    assert read(tmp_path / "d.jsonl")[0][0].metadata == {"answer": row["answer"]}
+
+
 def test_a_file_that_cannot_be_read_has_no_columns(tmp_path):
     for name, content in [
         ("d.jsonl", b"\xff\xfe{"),
@@ -266,6 +285,8 @@ def test_kinds_agree_between_a_schema_and_records(tmp_path):
         ("references|metadata.objects", {"gt": "x"}, "expected_answer", "gt"),
         ("references", {"target": "x"}, "expected_answer", "target"),
         ("references", {"label": "x"}, "expected_answer", "label"),
+        ("references", {"menschen": "x", "split": 4}, "expected_answer", "menschen"),
+        ("references", {"menschen": ["x"], "query": "y", "pred": "z"}, "references", "menschen"),
         ("references", {"References": ["x"]}, "references", "References"),
         ("references", {"caption_1": "x", "caption_2": "y", "split": "z"}, "references", "caption_1,caption_2"),
         ("id", {"image_id": 3}, "id", "image_id"),

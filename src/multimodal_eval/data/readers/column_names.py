@@ -39,6 +39,7 @@ TAKEN = (
 # Names that are the model's answer in a file of predictions, and a reference in the data beside it.
 TAKEN_IN_PAIRS = ("answer",)
 CHOICES = ("options",)  # names of the choices of a question, in any file
+GOLD_POSITIONS = ("answer",)  # names that are the gold answer if they hold integers and the question has choices
 # Names that may be a field: no column is read as one of these, but messages suggest it.
 SUGGESTED: Mapping[str, tuple[str, ...]] = {
     "generated_answer": (
@@ -108,7 +109,10 @@ def taken_columns(
     if role == "data":
         return _both(_taken(free, TAKEN_IN_PAIRS, REFERENCES, columns, where), _choices(free, columns, where))
     if role is None:
-        return _both(_answers(free, columns, where), _choices(free, columns, where))
+        read = _both(_answers(free, columns, where), _choices(free, columns, where))
+        if "choices" in (*kinds, *columns, *read.fields.values()):
+            return _both(read, _gold_positions(free, columns, where))
+        return read
     taken = _answers(free, columns, where)
     if not taken.fields and not taken.notes:
         return _taken(free, TAKEN_IN_PAIRS, _ANSWER, columns, where)
@@ -121,6 +125,12 @@ def _both(first: TakenColumns, second: TakenColumns) -> TakenColumns:
 
 def _choices(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
     return _taken(kinds, CHOICES, ("choices",), columns, where)
+
+
+def _gold_positions(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
+    """An integer is no model's answer, so beside choices it is the position of the correct one."""
+    usable = {column: kind for column, kind in kinds.items() if column in FIELDS or kind == "integer"}
+    return _taken(usable, GOLD_POSITIONS, REFERENCES, columns, where)
 
 
 def _answers(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
@@ -218,10 +228,18 @@ def _candidates(need: str, kinds: Kinds) -> Iterator[tuple[str, str]]:
     for name in fields:
         free = [column for column in usable if column not in FIELDS]
         yield from ((name, column) for column in get_close_matches(name, free, n=3, cutoff=0.8))
-    if "generated_answer" in fields:  # by no name: any column with text that is not likely to be another field
-        others = {*CHOICES, *(name for field in SUGGESTED for name in SUGGESTED[field])}
-        unknown = [column for column in free if plain[column] not in others and not _NUMBERED.fullmatch(plain[column])]
+    if "generated_answer" in fields:  # by no name: any column with text
+        unknown = _unknown(free, plain)
         yield from (("generated_answer", column) for column in unknown if usable[column] == "text")
+    elif fields == REFERENCES[:2]:
+        gold = {"text": "expected_answer", "texts": "references"}
+        yield from ((gold[usable[column]], column) for column in _unknown(free, plain) if usable[column] in gold)
+
+
+def _unknown(columns: Iterable[str], plain: Mapping[str, str]) -> list[str]:
+    """The columns whose names say nothing about what they hold."""
+    known = {*ANSWER_ALIASES, *TAKEN, *CHOICES, *(name for names in SUGGESTED.values() for name in names)}
+    return [column for column in columns if plain[column] not in known and not _NUMBERED.fullmatch(plain[column])]
 
 
 def _in_order(plain: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
