@@ -50,7 +50,7 @@ def column_options(command: Command) -> Command:
             "mapping",
             type=KeyValue(),
             multiple=True,
-            help="A field's column: id=row, evasion_label=gold, evasion_pred=answer.",
+            help="Read a field from this column: id=row, evasion_label=gold, evasion_pred=answer.",
         ),
     ):
         command = option(command)

@@ -43,14 +43,14 @@ _OF_WHY = ("runs", "why", "metrics", "format_", "plugins")
 @click.option(
     "--vary-weights",
     is_flag=True,
-    help="Instead, vary the weights of the composite: how do it and the ranking change? One run is enough.",
+    help="Instead, vary the weights of the composite and show how it and the ranking change. Accepts a single run.",
 )
 @click.option(
     "--concentration",
     type=PositiveNumber(),
     default=50.0,
     show_default=True,
-    help="With --vary-weights, vary them less with higher values: at 50, a weight of 0.25 varies by about 0.06.",
+    help="With --vary-weights: the higher, the less the weights vary. At 50, a weight of 0.25 varies by about 0.06.",
 )
 @click.option(
     "--draws",
@@ -61,12 +61,12 @@ _OF_WHY = ("runs", "why", "metrics", "format_", "plugins")
 )
 @click.option("--baseline", help="Compare each run with this one only.")
 @click.option(
-    "--fail-if-worse", is_flag=True, help="Exit with 3 if a run is worse than the baseline, by default the first run."
+    "--fail-if-worse", is_flag=True, help="Exit 3 if a run is worse than the baseline (by default, the first run)."
 )
 @click.option("--allow-partial", is_flag=True, help="Compare even if over 1% of the pairs are unscored.")
 @click.option("--by", metavar="COLUMN", help="Also compare the headline (or --metrics) within the values of a column.")
 @click.option("--margin", type=PositiveNumber(), help="Test whether differences are smaller than this (equivalence).")
-@click.option("--effect", type=PositiveNumber(), help="Show how many samples this difference needs.")
+@click.option("--effect", type=PositiveNumber(), help="Show how many samples are needed to detect this difference.")
 @click.option(
     "--rounds",
     type=click.IntRange(100),

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 @click.command(cls=LayeredCommand)
 @click.argument("data", type=click.Path(path_type=Path), metavar="RUN|DATA")
 @click.argument("predictions", required=False, type=click.Path(path_type=Path))
-@click.option("--metrics", "metric", help="Compare the rules of this metric. A benchmark has one of its own.")
-@click.option("--rules", help="Compare these rules, separated by commas. The default is all of the metric.")
+@click.option(
+    "--metrics", "metric", help="Compare the rules of this metric. The default for a benchmark is its own metric."
+)
+@click.option("--rules", help="Compare these rules, separated by commas. The default is all rules of the metric.")
 @click.option(
     "--option", "options", type=KeyValue(), multiple=True, help="Set another option of the metric: random=expected."
 )
@@ -58,8 +60,7 @@ def crosswalk(data: Path, predictions: Path | None, **params: Any) -> None:
     """Score the same answers under every rule of a metric.
 
     RUN is a run folder, whose samples are used; DATA and PREDICTIONS are files as for `mmeval score`, and DATA may be
-    the name of a benchmark. Caption metrics are scored under every tokenizer: `whitespace` is what programs do that
-    pass raw captions.
+    the name of a benchmark. Caption metrics are scored under every tokenizer; `whitespace` leaves captions as they are.
     """
     from multimodal_eval.analysis.crosswalk import SHOWN, crosswalk_of
     from multimodal_eval.cli.report import write_report

@@ -355,10 +355,10 @@ def calibrate(runs: tuple[Any, ...], human: str, metrics: tuple[str, ...], forma
 @click.option(
     "--width",
     type=click.FloatRange(0, min_open=True),
-    help="The wanted half width of the corrected interval. With --human, it tells how many labels are needed.",
+    help="The half-width that the corrected interval should have. With --human, show how many labels that needs.",
 )
 @click.option("--human", help="The labels so far: a file (JSONL, CSV …), or a column of the samples.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws other samples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Set the random seed of the draw.")
 @click.option(
     "-o",
     "--output",

@@ -156,7 +156,7 @@ _SAMPLING: tuple[Decorator, ...] = (
     click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), help="Sample from this share of tokens."),
     click.option("--max-tokens", type=click.IntRange(1), help="The longest answer. A longer one is `truncated`."),
     click.option("--model-seed", type=int, help="The seed of the model's sampling."),
-    click.option("--stop", multiple=True, help="End an answer before this text; several are possible."),
+    click.option("--stop", multiple=True, help="Stop generating at this text. Repeatable."),
     click.option("--reasoning-effort", help="How much the model reasons: low, medium, high, as it accepts."),
     click.option("--logprobs", is_flag=True, default=None, help="Ask for the log-probabilities of the tokens."),
     click.option("--extra", type=JsonValue(), multiple=True, help="A further field of the request's body: top_k=20."),
@@ -252,14 +252,14 @@ def batch_options(command: Command) -> Command:
         "--batch-out",
         type=click.Path(dir_okay=False),
         help="Write the requests to this file, for OpenAI's batch API, instead of asking. Several files if there are "
-        "too many for one. `api` submits them.",
+        "too many for one. With `api`, submit them.",
     )
     into = click.option(
         "--batch-in",
         type=click.Path(dir_okay=False),
         multiple=True,
-        help="Read the answers from this file of the batch API; several are possible, also files of errors. `api` "
-        "waits for what was submitted.",
+        help="Read the answers, or errors, from this output file of the batch API. Repeatable. With `api`, "
+        "wait for the submitted batches.",
     )
     return out(into(command))
 
@@ -327,23 +327,25 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--judge",
         "judges",
         multiple=True,
-        help="The model that the judges among --metrics ask: PROVIDER:NAME; several are a panel.",
+        help="The model that acts as judge: PROVIDER:NAME. Repeat it for a panel of judges.",
     ),
     click.option(
         "--judge-url",
         "judge_urls",
         multiple=True,
-        help="The address of the judge's endpoint; one for all or each.",
+        help="The address of the judge's endpoint: one for all judges, or one for each.",
     ),
     click.option(
         "--judge-key-env",
         "judge_key_envs",
         multiple=True,
-        help="The environment variable with the judge's key; one for all or each.",
+        help="The environment variable with the judge's key: one for all judges, or one for each.",
     ),
-    click.option("--judge-repeats", type=click.IntRange(1), help="Ask the judge every question this many times."),
+    click.option("--judge-repeats", type=click.IntRange(1), help="Ask each question this many times."),
     click.option("--judge-concurrency", type=click.IntRange(1), help="At most this many questions at once per judge."),
-    click.option("--judge-prices", type=click.Path(), help="A YAML file with the prices of the judges, as --prices."),
+    click.option(
+        "--judge-prices", type=click.Path(), help="A YAML file with the judges' prices, in the format of --prices."
+    ),
     click.option("--judge-budget", type=PositiveNumber(), help="Stop before a judge costs more; needs --judge-prices."),
     click.option(
         "--no-judge-cache",
@@ -351,7 +353,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Ask the judge again what it was asked before.",
+        help="Ignore cached verdicts, and ask the judge again.",
     ),
 )
 

@@ -122,15 +122,17 @@ def input_options(command: Command) -> Command:
         click.option(
             "--max-record-mb",
             type=click.IntRange(1, 2000),
-            help="Refuse a record, or a page of Parquet, that takes more memory.  [default: 512]",
+            help="Refuse a record, or a Parquet page, that needs more memory than this.  [default: 512]",
         ),
         click.option(
             "--max-expansion",
             type=click.IntRange(1),
-            help="Refuse a file whose content is this many times larger, as in a decompression bomb.  [default: 100]",
+            help="Refuse a file that expands by more than this factor (a decompression bomb).  [default: 100]",
         ),
         click.option(
-            "--allow-partial", is_flag=True, help="Score the ids that match, and count the others as unscored."
+            "--allow-partial",
+            is_flag=True,
+            help="Accept ids that are in only one of two files: their samples are unscored.",
         ),
         click.option("--limit", type=click.IntRange(1), help="Read only the first N samples."),
         click.option(
@@ -138,7 +140,7 @@ def input_options(command: Command) -> Command:
             "mapping",
             type=KeyValue(may_be_empty=True),
             multiple=True,
-            help="Name a field's column: generated_answer=pred; references=ref1,ref2; video= if it has no column.",
+            help="Read a field from this column: generated_answer=pred; references=ref1,ref2. video= reads none.",
         ),
     ):
         command = option(command)
@@ -147,9 +149,9 @@ def input_options(command: Command) -> Command:
 
 def task_options(command: Command) -> Command:
     """What the user allows a task file, which may come from somebody else."""
-    outside = "Let a task file, or a judge's file, name files outside its folder."
+    outside = "Allow a task or judge file to refer to files outside its folder."
     command = click.option("--allow-outside", is_flag=True, help=outside)(command)
-    replaced = "Read these data instead of those that the task file names."
+    replaced = "Read this data instead of the data that the task file names."
     return click.option("--data", "task_data", type=click.Path(path_type=Path), help=replaced)(command)
 
 
@@ -228,7 +230,7 @@ def _input_format(context: click.Context, parameter: click.Parameter, value: str
 
 
 def _as_option(command: Command) -> Command:
-    text = "Read DATA in this format, such as the log of another harness, if it is not recognised: `mmeval ls formats`."
+    text = "Read DATA in this format (`mmeval ls formats`) instead of detecting the format."
     return click.option("--as", "log_format", type=DataFormat(), callback=_input_format, help=text)(command)
 
 
@@ -279,7 +281,7 @@ def plugin_option(command: Command) -> Command:
 
 def media_root_option(command: Command) -> Command:
     """Folders that a run may read from; what its run.json names is only a request."""
-    text = "Let RUN read media and other files that it names below this folder; several are possible."
+    text = "Allow RUN to read the media and files that it refers to below this folder. Repeatable."
     return click.option(
         "--media-root",
         "media_roots",
@@ -314,15 +316,15 @@ class HumanColumn(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
 def human_option(command: Command) -> Command:
     """Columns with human labels."""
-    text = "Correct the judges' scores by the human labels in this column, or the scores of METRIC."
-    about = "What the corrected score is about: samples like these, or those of the file alone.  [default: population]"
+    text = "Use the human labels in this column to correct the judges' scores, or those of METRIC."
+    about = "Correct the score of all such samples (population), or only of those in the file.  [default: population]"
     command = click.option("--human-target", type=click.Choice(["population", "file"]), help=about)(command)
     return click.option("--human", type=HumanColumn(), multiple=True, help=text)(command)
 
 
 def empty_option(command: Command) -> Command:
     """Whether a metric may be without a single score."""
-    text = "Accept metrics that score none of the samples, which is an error otherwise."
+    text = "Accept metrics that score no sample. Otherwise that is an error."
     return click.option("--allow-empty", is_flag=True, help=text)(command)
 
 

@@ -29,22 +29,26 @@ class Rates(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 @click.command(cls=LayeredCommand)
 @click.argument("pilot", nargs=-1, type=RunLocation(), metavar="[RUN_A RUN_B]")
 @click.option("--metrics", "metric", help="The metric of the pilot runs. The default is their headline.")
-@click.option("--effect", type=PositiveNumber(), help="Show how many samples this difference needs.")
-@click.option("--samples", type=click.IntRange(2), help="Show which difference this many samples detect.")
-@click.option("--rates", type=Rates(), help="State both systems' shares of right answers, independent of each other.")
-@click.option("--lost", type=click.FloatRange(0, 0.5), help="State the share of samples that only A gets right.")
-@click.option("--sd", type=PositiveNumber(), help="State the standard deviation of the paired differences.")
-@click.option("--group-size", type=click.IntRange(1), default=1, show_default=True, help="State the samples per group.")
+@click.option("--effect", type=PositiveNumber(), help="Show how many samples are needed to detect this difference.")
 @click.option(
-    "--group-correlation", type=click.FloatRange(0, 1), default=0.0, help="State their correlation within groups."
+    "--samples", type=click.IntRange(2), help="Show the smallest difference that this many samples can detect."
+)
+@click.option("--rates", type=Rates(), help="The accuracies of both systems, whose errors are taken as independent.")
+@click.option("--lost", type=click.FloatRange(0, 0.5), help="The share of samples that only A gets right.")
+@click.option("--sd", type=PositiveNumber(), help="The standard deviation of the paired differences.")
+@click.option(
+    "--group-size", type=click.IntRange(1), default=1, show_default=True, help="The number of samples per group."
+)
+@click.option(
+    "--group-correlation", type=click.FloatRange(0, 1), default=0.0, help="The correlation of samples within a group."
 )
 @click.option("--power", "wanted", type=click.FloatRange(0.01, 0.999), default=0.8, show_default=True,
-              help="Detect the difference with this probability.")  # fmt: skip
+              help="The probability of detecting the difference.")  # fmt: skip
 @result_format_option
 def power(
     pilot: tuple[Any, ...], effect: float | None, samples: int | None, wanted: float, format_: str, **params: Any
 ) -> None:
-    """Show how many samples a paired comparison needs, or which difference it can show."""
+    """Show how many samples a paired comparison needs, or the smallest difference it can detect."""
     from multimodal_eval.analysis import power as analysis
     from multimodal_eval.cli.finish import print_blocks
     from multimodal_eval.display.of_comparison import power_blocks

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     help="Write a page for the browser, or for print: black on white, without controls, with numbered tables and "
     "figures. The default file is then report-paper.html.",
 )
-@click.option("--fetch-images", is_flag=True, help="Fetch images from web addresses, if the run was allowed to.")
+@click.option("--fetch-images", is_flag=True, help="Also fetch images from web addresses, if the run was allowed to.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the seed of comparison and sensitivity."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Set the random seed of the comparison."
 )
 @media_root_option
 @plugin_option
@@ -52,7 +52,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
 
     It starts with a verdict: one sentence per question that the runs answer. Then follow scores with their
     intervals, the comparison, selected samples with their images, warnings, slices, provenance, and the metric
-    cards. Of a suite, or any folder of runs, the file has the table of `mmeval table`.
+    cards. For a suite, or any folder of runs, the file shows the table of `mmeval table`.
     """
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.report.build import file_name, write_into

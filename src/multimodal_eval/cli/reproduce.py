@@ -16,9 +16,9 @@ from multimodal_eval.cli.options import plugin_option, register_plugins, result_
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Read the answers from this folder, and what is not there from that of the ledger.",
+    help="Look for the answers in this folder first, then in the ledger's own.",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Only this recipe or model; a pattern may have * and ?.")
+@click.option("--only", multiple=True, metavar="NAME", help="Reproduce only this recipe or model; * and ? match.")
 @result_format_option
 @plugin_option
 def reproduce(

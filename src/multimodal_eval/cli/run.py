@@ -70,14 +70,14 @@ ONLY_ANSWERS = "none"  # of --metrics
 
 @click.command(cls=LayeredCommand)
 @click.argument("data", required=False, type=click.Path(path_type=Path))
-@click.option("--suite", help="Run every benchmark of this suite, or of a YAML list, into one folder.")
+@click.option("--suite", help="Run all benchmarks of this suite or YAML list, and store them in one folder.")
 @click.option(
     "--probe",
     "probes",
     callback=_probes,
     metavar="blind,shuffled,rotated,caption",
-    help="Also ask without image, with another sample's image, with rotated choices, with a caption instead of the "
-    "image, to see whether the model looks.",
+    help="Also ask without the image, with another sample's image, with rotated choices, or with a caption instead of "
+    "the image: does the model use what it sees?",
 )
 @click.option(
     "--serve",

@@ -83,7 +83,7 @@ _OPTIONS: dict[str, Decorator] = {
     "ids": click.option(
         "--ids",
         type=click.Path(path_type=Path),
-        help="Read only the samples whose ids are in this file: one per line, or a JSON list.",
+        help="Read only the samples whose ids this file lists: one per line, or a JSON list.",
     ),
     "seed": click.option("--seed", type=int, help="Set the seed of metrics that draw random numbers."),
     "image_root": click.option(

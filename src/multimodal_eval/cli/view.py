@@ -48,7 +48,7 @@ _OPTIONS = (
     ),
     click.option("--question", metavar="TEXT", help="Set the instruction for annotators."),
     click.option(
-        "--labels", type=click.IntRange(1), metavar="N", help="Draw N samples at random. Default: all, in random order."
+        "--labels", type=click.IntRange(1), metavar="N", help="Label N random samples. Default: all, in random order."
     ),
     click.option(
         "--plan",
@@ -148,11 +148,10 @@ def view(folder: Path, port: int, host: str, open_: bool, media_roots: tuple[Pat
     """Browse the runs in DIR (default: runs), or one run: scores, samples with their media, comparisons, progress.
 
     Serves pages on this machine and prints their address. Nothing is fetched from other machines.
-    Media of runs that you did not make on this machine are read only in their folder and below --media-root.
+    For runs that were not made on this machine, media are read only from the run's folder and --media-root.
 
-    Nothing is written, except with --label: people label answers without seeing which run they are from, and their
-    labels are for `mmeval judge calibrate --human FILE` and `mmeval agree FILE`; runs get tags and notes. No run is
-    changed.
+    Runs are never changed. With --label, people label answers without seeing which run wrote them, for `mmeval judge
+    calibrate --human FILE` and `mmeval agree FILE`, and give runs tags and notes.
     """
     label = labelling(params)
     from multimodal_eval.core.optional import require

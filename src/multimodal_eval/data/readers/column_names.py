@@ -128,7 +128,7 @@ def _choices(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -
 
 
 def _gold_positions(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
-    """An integer is no model's answer, so beside choices it is the position of the correct one."""
+    """An integer cannot be a model's answer; beside choices it is the position of the correct one."""
     usable = {column: kind for column, kind in kinds.items() if column in FIELDS or kind == "integer"}
     return _taken(usable, GOLD_POSITIONS, REFERENCES, columns, where)
 
