@@ -43,7 +43,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.stats.intervals import LEVEL, Interval
-from multimodal_eval.stats.paired import Comparison, better_of, compare_pairs, holm, ranges_of, ranks
+from multimodal_eval.stats.paired import Comparison, compare_pairs, holm, ranges_of, ranks
 from multimodal_eval.stats.randomization import ROUNDS, alpha_of
 
 __all__ = ["Carrier", "MetricComparison", "Pair", "RunComparison", "System", "compare_runs"]
@@ -64,7 +64,7 @@ class System:
     low: float | None
     high: float | None
     method: str
-    rank: int | None  # None if not every pair was compared
+    rank: int | None = None  # None if not every pair was compared
     calibrated: Figure | None = None  # if the run has human labels
     ranks: tuple[int, int] | None = None  # the best and worst rank that the differences leave possible
 
@@ -144,15 +144,18 @@ class RunComparison(Displayed):
         """What p and the marks of a difference mean, in one sentence."""
         unit = "samples" if {metric.clusters for metric in self.numbers} == {None} else "groups"
         together = ", for all pairs of runs together (max-T)" if len(self.runs) > 2 else ""
-        others = [metric for metric in self.numbers if metric.name != self.headline]
-        beyond = ""
-        if len(others) > 1:
-            which = "all metrics" if self.headline is None else f"the {len(others)} metrics other than the headline"
-            beyond = f"; beyond chance: p < {alpha_of(self.level):g} after Holm's correction for {which}"
+        beyond = f"; beyond chance: p < {alpha_of(self.level):g}{self.correction}" if self.correction else ""
         return (
             f"p: score test for scores of 0 and 1, else randomization of {unit} ({self.rounds:,} rounds, seed "
             f"{self.seed}){together}; the interval is the test inverted{beyond}"
         )
+
+    @property
+    def correction(self) -> str:
+        """For which metrics the marks of a difference are corrected, in words; empty if there is only one."""
+        others = sum(metric.name != self.headline for metric in self.numbers)
+        which = "all metrics" if self.headline is None else f"the {others} metrics other than the headline"
+        return f" after Holm's correction for {which}" if others > 1 else ""
 
     def to_dict(self) -> JsonObject:
         """The comparison as a JSON object. Without human labels, there are no calibrated values."""
@@ -265,7 +268,22 @@ def _corrected_for_metrics(
             is_shown = p_value is not None and p_value < alpha_of(level)
             verdict = pair.verdict if is_shown else NOT_SHOWN
             corrected[metric.name][place] = replace(pair, p_metrics=p_value, verdict=verdict)
-    return [replace(metric, pairs=tuple(corrected[metric.name])) for metric in comparisons]
+    return [_ranked(replace(metric, pairs=tuple(corrected[metric.name]))) for metric in comparisons]
+
+
+def _ranked(metric: MetricComparison) -> MetricComparison:
+    """With the ranks that the verdicts of its pairs give; without, if not every pair was tested."""
+    place = {system.name: index for index, system in enumerate(metric.systems)}
+    count = len(place)
+    if len(metric.pairs) < count * (count - 1) // 2 or any(pair.p_value is None for pair in metric.pairs):
+        return metric
+    better = np.zeros((count, count), dtype=np.bool_)
+    for pair in metric.pairs:
+        if pair.verdict != NOT_SHOWN:
+            first, second = place[pair.first], place[pair.second]
+            better[(second, first) if pair.verdict == "better" else (first, second)] = True
+    ranked = zip(metric.systems, ranks(better), ranges_of(better), strict=True)
+    return replace(metric, systems=tuple(replace(each, rank=rank, ranks=range_) for each, rank, range_ in ranked))
 
 
 def same_parts(runs: Sequence[Run], order: Sequence[Codes]) -> NDArray[np.bool_] | None:
@@ -388,13 +406,12 @@ class _Table:
             int((applies & ~scored).sum()),
             None if clusters is None else len(np.unique(clusters)),
             tuple(
-                replace(system, calibrated=self._calibrated(run_scores, run_labels, scored))
-                for system, run_scores, run_labels in zip(
-                    self._systems(scores, estimates, scored, clusters, comparisons, direction),
-                    scores,
-                    labels,
-                    strict=True,
+                System(
+                    label,
+                    *_fields(run_scores.figure(estimate, scored, clusters, self.level)),
+                    calibrated=self._calibrated(run_scores, run_labels, scored),
                 )
+                for label, run_scores, estimate, run_labels in zip(self.names, scores, estimates, labels, strict=True)
             ),
             tuple(pairs),
             tuple(self.runs[0].info.signatures[metric].weights) if name == COMPOSITE else (),
@@ -512,27 +529,6 @@ class _Table:
             comparison.needed,
             ("better" if gain > 0 else "worse") if significant else NOT_SHOWN,
         )
-
-    def _systems(
-        self,
-        scores: Sequence[AlignedScores],
-        estimates: Sequence[Estimate],
-        scored: NDArray[np.bool_],
-        clusters: Codes | None,
-        comparisons: Sequence[Comparison],
-        direction: str,
-    ) -> Iterator[System]:
-        count = len(self.runs)
-        compared = dict(zip(self.pairs, comparisons, strict=True))
-        better = better_of(compared, count, self.level, higher_is_better=direction != "lower")
-        is_tested = len(compared) == count * (count - 1) // 2 and all(each.p_value is not None for each in comparisons)
-        ranking = ranks(better) if is_tested else [None] * count
-        ranges = ranges_of(better, is_tested)
-        for name, run_scores, estimate, rank, possible in zip(
-            self.names, scores, estimates, ranking, ranges, strict=True
-        ):
-            figure = run_scores.figure(estimate, scored, clusters, self.level)
-            yield System(name, *_fields(figure), rank, ranks=possible)
 
 
 def _fields(estimate: Interval) -> tuple[float, float | None, float | None, float | None, str]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Run, evaluate
+from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError
 from multimodal_eval.display.latex import latex_text, markdown_text
 from multimodal_eval.interop.export.registry import export
@@ -67,6 +68,24 @@ def test_lower_is_better_for_error_rates(runs):
     text = export(several(runs), "markdown", metrics=["wer"], uncertainty="none").text
     assert text.splitlines()[2] == "| WER ↓ | **0.000** | **0.050** | 0.750 |"
     assert "↓: lower is better." in text
+
+
+def test_bold_and_ranks_follow_the_correction_for_several_metrics(tmp_path):
+    # 5 samples differ, all in one direction: z = sqrt(5), p = .025 for the headline, and 3 x .025 for the 3 others
+    metrics = ["exact_match", "contains", "anls", "edit_distance"]
+    pair = [evaluate(answers(right), metrics=metrics, output=tmp_path / str(right)) for right in (20, 15)]
+    text = export(pair, "markdown", uncertainty="none").text
+    assert text.splitlines()[2:6] == [
+        r"| exact\_match | **1.000** | 0.750 |",
+        "| contains | **1.000** | **0.750** |",
+        "| ANLS | **1.000** | **0.750** |",
+        r"| edit\_distance ↓ | **0.000** | **0.250** |",
+    ]
+    assert "after Holm's correction for the 3 metrics other than the headline." in text
+    assert export(pair, "markdown", metrics=["contains"], uncertainty="none").text.count("**") == 2
+    first, *others = compare_runs(pair).numbers
+    assert [system.rank for system in first.systems] == [1, 2]
+    assert [[system.rank for system in metric.systems] for metric in others] == [[1, 1]] * 3
 
 
 def test_a_tie_with_the_best_is_not_bold_without_a_test(runs):

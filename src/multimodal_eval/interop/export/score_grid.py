@@ -325,7 +325,7 @@ def _tested_row(metric: MetricComparison, runs: Sequence[Run], options: OptionVa
     order = [system.name for system in metric.systems]
     gains: dict[tuple[int, int], float] = {}  # significant ones, of the second run over the first
     for pair in metric.pairs:
-        if pair.p_value is not None and pair.p_value < options["alpha"] and pair.difference != 0:
+        if pair.p_metrics is not None and pair.p_metrics < options["alpha"] and pair.difference != 0:
             gain = -pair.difference if metric.direction == "lower" else pair.difference
             a, b = order.index(pair.first), order.index(pair.second)
             gains[a, b], gains[b, a] = gain, -gain
@@ -450,7 +450,7 @@ def _marks(grid: ScoreGrid, options: OptionValues) -> Iterator[str]:
     together = ", for all pairs of runs together" if len(grid.runs) > 2 else ""
     yield (
         f"Significance: score test for scores of 0 and 1, else paired randomization of {units} "
-        f"({options['rounds']:,} rounds), p < {options['alpha']:g}{together}."
+        f"({options['rounds']:,} rounds), p < {options['alpha']:g}{together}{grid.comparison.correction}."
     )
 
 
