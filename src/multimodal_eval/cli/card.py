@@ -16,7 +16,7 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     """Show the card of the metric NAME: what it measures, its formula, its limits, its options.
 
     NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin; or a prompt of
-    `mmeval ls prompts`: its text; or a benchmark of `mmeval ls benchmarks`, or the folder of a recipe: its data,
+    `mmeval ls prompts` or a profile of `mmeval ls models`: its text; or a benchmark of `mmeval ls benchmarks`, or the folder of a recipe: its data,
     prompts and rule; or a judge, such as `judge:clair` or `judge:FILE.yaml`: its settings, and what it is asked
     (`judge`: the card of all judges).
     """
@@ -26,6 +26,7 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     from multimodal_eval.display.console import console
     from multimodal_eval.evaluation.cards import JUDGE, card_text, options_text, rule_card, with_plain_formulas
     from multimodal_eval.evaluation.metrics_registry import is_available
+    from multimodal_eval.generate.model_profile import profile_text, profiles
     from multimodal_eval.generate.prompts import prompt_text, prompts
 
     register_plugins(plugins)
@@ -36,6 +37,9 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
         return
     if name == JUDGE and not is_available(name):
         console().print(Markdown(with_plain_formulas(card_text(name))))
+        return
+    if name in profiles():
+        click.echo(profile_text(name), nl=False)
         return
     if not is_available(name) and name not in prompts() and find_recipe(name) is not None:
         from multimodal_eval.run.recipe_card import recipe_card

@@ -23,7 +23,7 @@ SECTIONS: dict[str, str] = {
     "--scores --lower --coefficient --level --order --weights --weight --language --synonyms --present-types-only "
     "--failed-answers --any-language --seed --gold --count-failures --skip-unavailable --allow-empty --no-lint --worst "
     "--deep",
-    "Model": "--model --base-url --serve --key-env --revision --prompt --system --shots --shot-count --history "
+    "Model": "--model --base-url --serve --profile --header --key-env --revision --prompt --system --schema --shots --shot-count --history "
     "--temperature --top-p --max-tokens --model-seed --stop --reasoning-effort --logprobs --no-logprobs --extra "
     "--epochs --accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices "
     "--budget --no-cache --retry-failures --no-probe --probe --until --until-better --batch-out --batch-in --dry-run "
@@ -133,9 +133,11 @@ _SCORING_ANSWERS = {
     "--image-root": "image_root",
     "--no-lint": "skip_lint",
     "--allow-empty": "allow_empty",
+    "--by": "by",
+    "--option": "options",
 }
 MOVED: dict[str, dict[str, str]] = {
-    "run": {**_GENERATION, **_JUDGES, **_SCORING, **_SCORING_ANSWERS},
+    "run": {**_GENERATION, "--prices": "generation.prices", **_JUDGES, **_SCORING, **_SCORING_ANSWERS},
     "score": {**_JUDGES, **_SCORING},
     "rescore": _JUDGES,
     "dialogue generate": _GENERATION,

@@ -119,15 +119,19 @@ def rules(plugins: tuple[str, ...], format_: str) -> None:
 @ls.command()
 @result_format_option
 def models(format_: str) -> None:
-    """List the providers of models for `mmeval run --model PROVIDER:NAME`."""
+    """List the providers of models for `mmeval run --model PROVIDER:NAME`, and the profiles of models."""
+    from multimodal_eval.generate.model_profile import profiles
     from multimodal_eval.generate.registry import providers
 
-    rows = [Row([name, about]) for name, about in providers().items()]
-    _list(
-        Table(["provider", "what it is"], rows, 2),
-        format_,
+    tables = [
+        Table([head, "what it is"], [Row([name, about]) for name, about in listed.items()], 2)
+        for head, listed in (("provider", providers()), ("profile", profiles()))
+    ]
+    notes = (
         "Ask one: mmeval run DATA --model PROVIDER:NAME [--base-url URL]",
+        "As its publisher does: --profile NAME. All of it: mmeval card NAME",
     )
+    print_blocks([*tables, *(Text(note, tone="quiet") for note in notes)], format_)
 
 
 @ls.command()

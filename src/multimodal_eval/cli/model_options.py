@@ -36,6 +36,17 @@ class JsonValue(KeyValue):
             self.fail(f"{text!r} is not JSON. Quote text twice: {key}='\"text\"'", param, ctx)
 
 
+class Header(KeyValue):
+    """NAME=VALUE, or NAME: VALUE as other programs write it."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name and the value."""
+        name, colon, rest = str(value).partition(":")
+        return super().convert(f"{name}={rest}" if colon and "=" not in name else value, param, ctx)
+
+
 class Until(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
     """METRIC ± WIDTH."""
 
@@ -61,9 +72,12 @@ _SETTINGS = (
     *(
         "model",
         "base_url",
+        "headers",
         "serve",
         "key_env",
         "revision",
+        "profile",
+        "schema",
         "prompt",
         "system",
         "shots",
@@ -141,12 +155,26 @@ _MODEL: tuple[Decorator, ...] = (
         callback=lambda context, parameter, values: ",".join(values) or None,
         help="The address of the endpoint: http://localhost:8000/v1. Several share the load of one model.",
     ),
+    click.option(
+        "--profile",
+        help="How the model's publisher asks it: a name (`mmeval ls models`) or a YAML file. Other options replace its "
+        "settings.",
+    ),
+    click.option(
+        "--header",
+        "headers",
+        type=Header(),
+        multiple=True,
+        callback=lambda context, parameter, values: dict(values) or None,
+        help="A further header of requests: X-Project=colors; $NAME is the value of an environment variable.",
+    ),
     click.option("--key-env", help="The environment variable with the key. The default is that of the provider."),
     click.option("--revision", help="The revision of the model, for the record."),
 )
 _PROMPT: tuple[Decorator, ...] = (
     click.option("--prompt", help="A built-in prompt (`mmeval ls prompts`) or a file. The default is by the task."),
     click.option("--system", help="The system prompt, or @FILE with its text."),
+    click.option("--schema", type=click.Path(), help="Ask for answers that follow the JSON Schema in this file."),
     click.option("--shots", type=click.Path(), help="Show the model solved examples from this file first."),
     click.option("--history", is_flag=True, default=None, help="The samples of a `group` are the turns of a dialogue."),
     click.option("--shot-count", type=click.IntRange(0), help="Show only this many of the examples, by --seed."),

@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["CHANGEABLE", "Detail", "GenerationConfig", "MediaAs", "Parameters", "Price", "Probe", "UntilConfig"]
+__all__ = [
+    "CHANGEABLE",
+    "Detail",
+    "GenerationConfig",
+    "MediaAs",
+    "ModelProfile",
+    "Parameters",
+    "Price",
+    "Probe",
+    "Thinking",
+    "UntilConfig",
+]
 
 Detail = Literal["low", "high", "auto"]
 MediaAs = Literal["data", "url", "none"]
@@ -33,6 +44,29 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
         if self.seed is None or epoch == 1:
             return self
         return msgspec.structs.replace(self, seed=self.seed + epoch - 1)
+
+
+class Thinking(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """How a model is told whether to think, and how its thinking is cut from its answer."""
+
+    enabled: dict[str, Any] = {}  # fields of the request's body that switch it on
+    disabled: dict[str, Any] = {}
+    start: Annotated[str, msgspec.Meta(min_length=1)] = "<think>"  # marks in its text
+    end: Annotated[str, msgspec.Meta(min_length=1)] = "</think>"
+
+
+class ModelProfile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    """How the publisher of a model asks it. What a run sets itself takes precedence."""
+
+    about: str
+    source: str  # where the publisher says so
+    system: str | None = None
+    prompts: dict[str, str] = {}  # templates in the place of those of the package, by their names
+    parameters: Parameters = Parameters()
+    max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    detail: Detail | None = None
+    frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    thinking: Thinking = Thinking()
 
 
 class UntilConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
@@ -63,6 +97,9 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     headers: dict[str, str] = {}  # further headers of requests; $NAME is the value of an environment variable
     key_env: str | None = None  # the name of the environment variable with the key; None: the provider's own
     revision: str | None = None  # of the model
+    profile: str | None = None  # how its publisher asks it: the name of a profile, or a file
+    profile_content: ModelProfile | None = None  # set by the run: the content of the profile
+    thinking: bool | None = None  # whether the model thinks, as the profile says it; None: by its own default
     prompt: str | None = None  # the name of a built-in template, or a file; None: by the task
     template: str | None = None  # set by the run: the text of the template
     system: str | None = None

@@ -10,7 +10,17 @@ from multimodal_eval.core.errors import shorten
 from multimodal_eval.core.visible import storable
 from multimodal_eval.generate.protocol import Answer, FilteredError, RejectedError
 
-__all__ = ["FAILURES", "Exchange", "Outcome", "OutcomeStatus", "failed", "outcome_of", "refused_request"]
+__all__ = [
+    "FAILURES",
+    "Exchange",
+    "Outcome",
+    "OutcomeStatus",
+    "apart",
+    "failed",
+    "outcome_of",
+    "refused_request",
+    "without_thinking",
+]
 
 
 OutcomeStatus = Literal[
@@ -69,6 +79,32 @@ def outcome_of(answer: Answer, *, accept_truncated: bool = False) -> Outcome:
         thought = ", only reasoning" if answer.reasoning else ""
         return Outcome("empty", answer, f"the model answered without text{thought}")
     return Outcome("ok", answer)
+
+
+def apart(text: str, start: str = "<think>", end: str = "</think>") -> tuple[str, str | None]:
+    """The answer and the reasoning of a text that starts with `<think>…</think>`, or other marks.
+
+    The templates of some models put the first mark into the prompt, so that the text has only the second one.
+    Reasoning that is not closed was cut off: there is no answer.
+    """
+    stripped = text.lstrip()
+    if not stripped.startswith(start):
+        if end not in text or start in text:
+            return text, None
+        stripped = start + text
+    thought, closed, answer = stripped.removeprefix(start).partition(end)
+    return answer.lstrip() if closed else "", thought.strip() or None
+
+
+def without_thinking(exchange: Exchange, start: str, end: str, *, accept_truncated: bool = False) -> Exchange:
+    """The exchange with the thinking between two marks apart from the answer."""
+    answer = exchange.outcome.answer
+    text, thought = apart(answer.text or "", start, end)
+    if text == (answer.text or ""):
+        return exchange
+    reasoning = "\n".join(filter(None, (answer.reasoning, thought))) or None
+    cut = msgspec.structs.replace(answer, text=text, reasoning=reasoning)
+    return msgspec.structs.replace(exchange, outcome=outcome_of(cut, accept_truncated=accept_truncated))
 
 
 def failed(status: OutcomeStatus, reason: str) -> Outcome:

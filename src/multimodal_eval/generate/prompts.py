@@ -25,6 +25,7 @@ from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.generate.media_parts import MediaParts
+from multimodal_eval.generate.model_profile import signature_of, with_thinking
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
 from multimodal_eval.generate.template import LARGEST_FILE, PromptCostError, PromptError, PromptTemplate, letters
 from multimodal_eval.generate.turns import Draft, Reference, drafts_of_messages, templated
@@ -163,7 +164,9 @@ def with_files(config: GenerationConfig) -> GenerationConfig:
             schema = msgspec.json.decode(_content(config.schema, "JSON Schema"), type=dict[str, Any])
         except msgspec.MsgspecError as error:
             raise ConfigError(f"`schema`: {config.schema} must be a JSON object: {error}") from None
-    return msgspec.structs.replace(config, template=template, system=system, shots=shots, answer_schema=schema)
+    return with_thinking(
+        msgspec.structs.replace(config, template=template, system=system, shots=shots, answer_schema=schema)
+    )
 
 
 def _content(name: str, what: str) -> str:
@@ -192,6 +195,11 @@ class Prompts:
             self._template = PromptTemplate(config.template, config.prompt or "of the run")
         elif config.prompt is not None:
             self._template = built_in(config.prompt)
+        profile = config.profile_content
+        self._of_profile = {
+            name: PromptTemplate(text, f"{name} of {config.profile}")
+            for name, text in ({} if profile is None else profile.prompts).items()
+        }
         self._shots: Shots | None = None
         if config.shots is not None and config.shot_count != 0:
             self._shots = read_shots(config.shots, config.shot_count, seed, self._policy)
@@ -215,6 +223,10 @@ class Prompts:
             settings["history"] = "yes"
         if config.probe is not None:
             settings["probe"] = config.probe
+        if (profile := signature_of(config)) is not None:
+            settings["profile"] = profile
+        if config.thinking is not None:
+            settings["thinking"] = "on" if config.thinking else "off"
         if config.answer_schema is not None:
             schema = msgspec.json.encode(config.answer_schema, order="deterministic")
             settings["schema"] = hashlib.sha256(schema).hexdigest()[:12]
@@ -232,8 +244,12 @@ class Prompts:
             usual_prompt(sample, self.task, history=self.config.history)
             for sample in (usual, Sample("", choices=["", ""]), Sample("", prompt=""))
         )
-        texts = "".join(built_in(name).digest for name in names)
+        texts = "".join(self._usual(name).digest for name in names)
         return f"{'+'.join(names)}@{hashlib.sha256(texts.encode()).hexdigest()[:12]}"
+
+    def _usual(self, name: str) -> PromptTemplate:
+        """The template with this name: that of the model profile, or of the package."""
+        return self._of_profile.get(name) or built_in(name)
 
     def chains(self, items: Iterable[Item]) -> Iterator[list[Item]]:
         """The items that are asked one after another, because each answer is part of the next request.
@@ -303,11 +319,13 @@ class Prompts:
         if self._template is None and sample.messages is not None:
             drafts = drafts_of_messages(sample, with_answer=with_answer)
             return [draft for draft in drafts if draft.role != "system"] if self._system else drafts
-        template = self._template or built_in(usual_prompt(sample, self.task, history=self.config.history))
+        name = usual_prompt(sample, self.task, history=self.config.history)
+        template = self._template or self._usual(name)
         draft = templated(template, sample)
         if not with_answer:
             return [draft]
-        answer = answer_of(sample, as_letter=template is built_in("mcq"))
+        as_letter = template in (built_in("mcq"), self._of_profile.get("mcq"))
+        answer = answer_of(sample, as_letter=as_letter)
         return [draft, Draft("assistant", (answer or "",))]
 
     async def _example(self, shot: Sample, policy: MediaPolicy) -> tuple[Turn, ...]:

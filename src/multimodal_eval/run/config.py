@@ -88,8 +88,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         inherited = base.get("options", {})
         merged = {metric: {**inherited.get(metric, {}), **new} for metric, new in changes["options"].items()}
         changes["options"] = {**inherited, **merged}
-    if isinstance(changes.get("generation"), dict) and isinstance(base.get("generation"), dict):
-        changes["generation"] = merged_generation(base["generation"], changes["generation"])
+    if isinstance(changes.get("generation", {}), dict) and (base.get("generation") or changes.get("generation")):
+        changes["generation"] = merged_generation(base.get("generation") or {}, changes.get("generation") or {})
     if isinstance(changes.get("judges"), dict):
         changes["judges"] = merged_judges(base.get("judges", {}), changes["judges"])
     if isinstance(changes.get("map"), dict):
@@ -156,7 +156,17 @@ def merged_judges(base: JsonObject, changes: JsonObject) -> JsonObject:
 
 
 def merged_generation(base: JsonObject, changes: JsonObject) -> JsonObject:
-    """The settings of generation with changes on top; the parameters are merged as well."""
+    """The settings of generation with changes on top; the parameters are merged as well.
+
+    Each of both may name a model profile, which is below it.
+    """
+    if "profile" in base or "profile" in changes:
+        from multimodal_eval.generate.model_profile import with_profile
+
+        if "profile" in changes and "profile_content" in base:
+            raise ConfigError(f"a model has one profile. Got {base['profile']!r} and {changes['profile']!r}")
+        base = base if "profile" in changes else with_profile(base)
+        changes = with_profile(changes)
     merged = {**base, **changes}
     if isinstance(base.get("parameters"), dict) and isinstance(changes.get("parameters"), dict):
         merged["parameters"] = {**base["parameters"], **changes["parameters"]}

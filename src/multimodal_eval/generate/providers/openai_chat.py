@@ -20,6 +20,7 @@ from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.generate.http import checked_url, decoded, excerpt, is_filtered
+from multimodal_eval.generate.outcomes import apart
 from multimodal_eval.generate.protocol import (
     Answer,
     FilteredError,
@@ -41,7 +42,6 @@ __all__ = [
     "Dialect",
     "alternatives_of",
     "answer_from",
-    "apart",
     "body_of",
     "data_uri",
     "dialect_of",
@@ -182,21 +182,6 @@ def _texts(message: _Message) -> tuple[str | None, str | None]:
 
 def _joined(thinking: list[_Part] | str | None) -> str:
     return "".join(part.text or "" for part in thinking) if isinstance(thinking, list) else thinking or ""
-
-
-def apart(text: str) -> tuple[str, str | None]:
-    """The answer and the reasoning of a text that starts with `<think>…</think>`.
-
-    The templates of some models put `<think>` into the prompt, so that the text has only the closing tag. Reasoning
-    that is not closed was cut off: there is no answer.
-    """
-    start = text.lstrip()
-    if not start.startswith("<think>"):
-        if "</think>" not in text or "<think>" in text:
-            return text, None
-        start = "<think>" + text
-    thought, closed, answer = start.removeprefix("<think>").partition("</think>")
-    return answer.lstrip() if closed else "", thought.strip() or None
 
 
 def alternatives_of(

@@ -22,7 +22,7 @@ from multimodal_eval.generate.answer_tables import answer_table, exchange_table,
 from multimodal_eval.generate.cache import AnswerCache, AskedOnce
 from multimodal_eval.generate.engine import Asker, OpenRequestError, effort_of, run_async
 from multimodal_eval.generate.meter import Meter, Metered
-from multimodal_eval.generate.outcomes import Exchange, failed
+from multimodal_eval.generate.outcomes import Exchange, failed, without_thinking
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged
@@ -89,10 +89,15 @@ class AnswerReader(Reader):
         except MediaError as error:
             return Exchange(failed("unreadable", str(error)), "")
         try:
-            return await self._asked.ask(request)
+            exchange = await self._asked.ask(request)
         except OpenRequestError as error:
             error.digest = request.digest
             raise
+        config = self.generation.config
+        if config.profile_content is None:
+            return exchange
+        marks = config.profile_content.thinking
+        return without_thinking(exchange, marks.start, marks.end, accept_truncated=config.accept_truncated)
 
     def tables(self, part: int, first_row: int, replies: Sequence[Judged]) -> Mapping[Kind, pa.Table]:
         """The samples with their answers, the exchanges and the answers. A run that stopped has only the first rows."""
