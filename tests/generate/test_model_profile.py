@@ -66,12 +66,15 @@ def test_profiles_of_the_package_send_what_their_publishers_name():
     wanted = {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5, "max_tokens": 16384}
     assert wanted.items() <= bodies["qwen3-vl-instruct"].items()
     text = bodies["qwen2-vl"]["messages"][-1]["content"]
-    assert text == "Question: Which?\nOptions:\nA. a cup\nB. a book\nPlease select the correct answer from the options above."
+    assert (
+        text
+        == "Question: Which?\nOptions:\nA. a cup\nB. a book\nPlease select the correct answer from the options above."
+    )
 
 
 def test_profiles_that_cannot_be_used(tmp_path):
     file = tmp_path / "mine.yaml"
-    with pytest.raises(UnknownNameError, match="no model profile is named 'qwen3-vl'. Did you mean"):
+    with pytest.raises(UnknownNameError, match=r"no model profile is named 'qwen3-vl'\. Did you mean"):
         merged_generation({}, {"profile": "qwen3-vl"})
     file.write_text("about: a model\nsource: nowhere\nprompts: {mqc: x}")
     with pytest.raises(UnknownNameError, match="no prompt is named 'mqc'"):
@@ -82,7 +85,7 @@ def test_profiles_that_cannot_be_used(tmp_path):
     with pytest.raises(ConfigError, match="`thinking` needs a `profile` whose section `thinking` says how it is"):
         generate(DATA, generation={"model": "echo:", "thinking": True, "profile": "qwen2-vl"})
     of_models = merged_generation({}, {"profile": "qwen2-vl"})
-    with pytest.raises(ConfigError, match="a model has one profile. Got 'qwen2-vl' and 'qwen3-vl-thinking'"):
+    with pytest.raises(ConfigError, match=r"a model has one profile\. Got 'qwen2-vl' and 'qwen3-vl-thinking'"):
         merged_generation(of_models, {"profile": "qwen3-vl-thinking"})
     replaced = merged_generation({"profile": "qwen2-vl"}, {"profile": "qwen3-vl-thinking"})
     assert "max_pixels" not in replaced

@@ -16,9 +16,9 @@ def card(name: str, plugins: tuple[str, ...]) -> None:
     """Show the card of the metric NAME: what it measures, its formula, its limits, its options.
 
     NAME may also be a rule such as `mmmu-pro@2025`: what it reads or compares, and its origin; or a prompt of
-    `mmeval ls prompts` or a profile of `mmeval ls models`: its text; or a benchmark of `mmeval ls benchmarks`, or the folder of a recipe: its data,
-    prompts and rule; or a judge, such as `judge:clair` or `judge:FILE.yaml`: its settings, and what it is asked
-    (`judge`: the card of all judges).
+    `mmeval ls prompts` or a profile of `mmeval ls models`: its text; or a benchmark of `mmeval ls benchmarks`, or the
+    folder of a recipe: its data, prompts and rule; or a judge, such as `judge:clair` or `judge:FILE.yaml`: its
+    settings, and what it is asked (`judge`: the card of all judges).
     """
     from rich.markdown import Markdown
 

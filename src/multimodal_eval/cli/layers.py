@@ -23,9 +23,9 @@ SECTIONS: dict[str, str] = {
     "--scores --lower --coefficient --level --order --weights --weight --language --synonyms --present-types-only "
     "--failed-answers --any-language --seed --gold --count-failures --skip-unavailable --allow-empty --no-lint --worst "
     "--deep",
-    "Model": "--model --base-url --serve --profile --header --key-env --revision --prompt --system --schema --shots --shot-count --history "
-    "--temperature --top-p --max-tokens --model-seed --stop --reasoning-effort --logprobs --no-logprobs --extra "
-    "--epochs --accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices "
+    "Model": "--model --base-url --serve --profile --header --key-env --revision --prompt --system --schema "
+    "--shots --shot-count --history --temperature --top-p --max-tokens --model-seed --stop --reasoning-effort "
+    "--logprobs --no-logprobs --extra --epochs --accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices "
     "--budget --no-cache --retry-failures --no-probe --probe --until --until-better --batch-out --batch-in --dry-run "
     "--show-request --fetch --check --accept-open",
     "Judge": "--judge --judge-url --judge-key-env --judge-repeats --judge-concurrency --judge-prices --judge-budget "

@@ -110,6 +110,7 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     history: bool = False  # the samples of a `group` are a dialogue: each request contains the turns before it
     parameters: Parameters = Parameters()
     epochs: Annotated[int, msgspec.Meta(ge=1)] = 1
+    answers_per_request: Annotated[int, msgspec.Meta(ge=1)] = 1  # epochs of a sample that are asked at once
     reducers: list[Reducer] = []  # of the epochs of a sample, beside their mean and pass@k
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Detail | None = None  # of images

@@ -59,6 +59,7 @@ class BreakerError(OpenSamplesError, AskingError):
 class OpenRequestError(Exception):
     """Every attempt of a request failed; the message is that of the last failure."""
 
+    is_final = False  # all its retries are used, and the endpoint served others
     digest = ""  # of the request, if it is stored with the failure
 
 
@@ -196,17 +197,22 @@ class Asker:
         elif isinstance(failure, RateLimitError):
             attempts.waited += pause
             attempts.used += await self._serves_others(attempts)
-            if attempts.used > self.effort.retries:
-                raise OpenRequestError(self._text(failure)) from failure
+            self._refuse_another(attempts, failure)
             if attempts.waited > self.effort.longest_wait:
                 self._resumes_at = max(self._resumes_at, self.clock() + (asked or 0.0))
                 raise OpenRequestError(self._text(failure)) from failure
         elif not self._is_down:
             attempts.used += 1
-            if attempts.used > self.effort.retries:
-                raise OpenRequestError(self._text(failure)) from failure
+            self._refuse_another(attempts, failure)
         await self._away(pause)
         return None
+
+    def _refuse_another(self, attempts: _Attempts, failure: Exception) -> None:
+        """End a request whose retries are used."""
+        if attempts.used > self.effort.retries:
+            ended = OpenRequestError(self._text(failure))
+            ended.is_final = True
+            raise ended from failure
 
     async def _serves_others(self, attempts: _Attempts) -> bool:
         """Whether the endpoint refuses this request, and not what it is asked for in general, since its last attempt.

@@ -140,17 +140,18 @@ class Estimate:
     most_output_tokens: int | None = 0  # None: no limit is set
 
     def add(self, request: Request, *, times: int = 1, cached: int = 0) -> None:
-        """Count a request that is made so many times; `cached` of them are answered from the cache."""
-        self.requests += times
-        self.cached += cached
-        sent = times - cached
-        if not sent:
+        """Count a request for so many answers; `cached` of them come from the cache."""
+        self.requests += ceil(times / request.count)
+        self.cached += cached // request.count
+        answers = times - cached
+        if not answers:
             return
+        sent = ceil(answers / request.count)
         self.bytes += sent * request_bytes(request)
         self.input_tokens += sent * input_tokens(request)
         most = request.parameters.max_tokens
         self.most_output_tokens = (
-            None if most is None or self.most_output_tokens is None else self.most_output_tokens + sent * most
+            None if most is None or self.most_output_tokens is None else self.most_output_tokens + answers * most
         )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from multimodal_eval.core.config import GenerationConfig, Parameters
+from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, InputError, MediaError, Problem, UnknownNameError
 from multimodal_eval.core.inside import read_text
 from multimodal_eval.core.sample import Sample
@@ -225,6 +225,8 @@ class Prompts:
             settings["probe"] = config.probe
         if (profile := signature_of(config)) is not None:
             settings["profile"] = profile
+        if config.answers_per_request > 1:
+            settings["answers_per_request"] = config.answers_per_request
         if config.thinking is not None:
             settings["thinking"] = "on" if config.thinking else "off"
         if config.answer_schema is not None:
@@ -302,11 +304,9 @@ class Prompts:
                 turns.append(Turn("assistant", (Text(turn.answer),)))
         turns += await self._turns(self._asked(sample), self._policy)
         schema = self.config.answer_schema
-        return Request(sample.id, tuple(turns), self.parameters(sample), sample.epoch or 1, sample, schema)
-
-    def parameters(self, sample: Sample) -> Parameters:
-        """The parameters of the request for a sample."""
-        return self.config.parameters.of_epoch(sample.epoch or 1)
+        count = self.config.answers_per_request
+        request = Request(sample.id, tuple(turns), self.config.parameters, 1, sample, schema, count)
+        return request if sample.epoch in (None, 1) else request.in_epoch(sample.epoch)
 
     def _asked(self, sample: Sample) -> list[Draft]:
         try:

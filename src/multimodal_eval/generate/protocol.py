@@ -23,7 +23,7 @@ rely on them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -142,6 +142,17 @@ class Request:
     epoch: int = 1
     sample: Sample | None = field(default=None, repr=False, compare=False)
     schema: JsonObject | None = None  # the JSON Schema that the answer should follow
+    count: int = 1  # answers to this request, which are those of as many epochs; the parameters are those of the first
+
+    def in_epoch(self, epoch: int) -> Request:
+        """The request of the first epoch in another epoch."""
+        first = (epoch - 1) // self.count * self.count + 1
+        return replace(self, epoch=epoch, parameters=self.parameters.of_epoch(first))
+
+    @property
+    def alone(self) -> Request:
+        """The request for the answer in this epoch only."""
+        return replace(self, count=1, parameters=self.parameters.of_epoch((self.epoch - 1) % self.count + 1))
 
     @property
     def prompt(self) -> str:
@@ -171,7 +182,8 @@ class Request:
             "turns": [{"role": turn.role, "parts": [_described(part) for part in turn.parts]} for turn in self.turns],
             "parameters": msgspec.to_builtins(self.parameters),
         }
-        return description if self.schema is None else {**description, "schema": self.schema}
+        more = {"schema": self.schema, "count": None if self.count == 1 else self.count}
+        return {**description, **{name: value for name, value in more.items() if value is not None}}
 
 
 def _described(part: Text | Media) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 
@@ -139,8 +139,7 @@ def _cached(request: Request, epochs: int, cache: AnswerCache) -> int:
     """In how many epochs the cache has the answer. After many epochs, the first one without ends the search."""
     cached = 0
     for epoch in range(1, epochs + 1):
-        again = replace(request, epoch=epoch, parameters=request.parameters.of_epoch(epoch))
-        if cache.get(again) is not None:
+        if cache.get(request.in_epoch(epoch)) is not None:
             cached += 1
         elif epoch >= _LOOKED_UP or not cache.on:
             break

@@ -131,13 +131,13 @@ def table(folder: Path, part: int) -> list[dict[str, Any]]:
     return rows
 
 
-def test_an_open_sample_is_asked_twice_and_then_only_it_is_asked_again(data, tmp_path):
+def test_retries_bound_the_attempts_of_a_sample_and_then_only_it_is_asked_again(data, tmp_path):
     model = Model(failing("question 17"))
     with pytest.raises(
         OpenSamplesError, match=r"samples without an answer so far: 1 \('s17': HTTP 500\).*mmeval run --resume"
     ):
         answered(data, tmp_path / "run", model, retries=1)
-    assert model.asked.count("question 17") == 4  # an attempt and a retry, in two passes
+    assert model.asked.count("question 17") == 2  # an attempt and a retry
     again = Model()
     resume(tmp_path / "run", model=again, progress=False)
     assert again.asked == ["question 17"]

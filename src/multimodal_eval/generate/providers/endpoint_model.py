@@ -37,6 +37,7 @@ from multimodal_eval.generate.protocol import (
 from multimodal_eval.generate.secrets import headers_from_environment, key_from_environment, refuse_key_in
 
 __all__ = [
+    "SEVERAL",
     "Api",
     "Endpoint",
     "EndpointModel",
@@ -208,14 +209,16 @@ def _advice(model: str, known: Sequence[str]) -> str:
 # it, and if that works, the field is not sent any more. The digest of the request does not change: what an endpoint
 # supports depends on its version, and whoever reads the answer accepts it without the field, or refuses it there.
 
+SEVERAL = "several answers per request"
 # optional field -> how an endpoint that does not support it says so
 _NAMES = {
     "a JSON schema": re.compile(
         r"response_?format|text\.format|output_?(?:config|format)|schema|structured|guided|grammar|json", re.IGNORECASE
     ),
     "the probabilities of other tokens": re.compile(r"logprob|log prob", re.IGNORECASE),
+    SEVERAL: re.compile(r"\bn\b|n_cmpl|choice|completion", re.IGNORECASE),
 }
-_SCHEMA, _PROBABILITIES = _NAMES
+_SCHEMA, _PROBABILITIES, _ = _NAMES
 
 
 class OptionalFieldWarning(UserWarning):
@@ -262,11 +265,14 @@ def without_alternatives(request: Request, answer: Answer) -> Answer:
 
 def _optional_of(request: Request) -> list[str]:
     probabilities = request.parameters.top_logprobs is not None
-    # First the one whose name is the more particular: the message about it may also contain "JSON".
-    return [_PROBABILITIES] * probabilities + [_SCHEMA] * (request.schema is not None)
+    # First the one whose name is the more particular: the message about it may also contain "JSON", or "completion".
+    optional = [_PROBABILITIES] * probabilities + [_SCHEMA] * (request.schema is not None)
+    return optional + [SEVERAL] * (request.count > 1)
 
 
 def _without(request: Request, name: str) -> Request:
+    if name == SEVERAL:
+        return request.alone if request.count > 1 else request
     if name == _SCHEMA:
         return dataclasses.replace(request, schema=None)
     return dataclasses.replace(request, parameters=msgspec.structs.replace(request.parameters, top_logprobs=None))
@@ -351,7 +357,7 @@ class EndpointModel(Endpoint):
         """Ask the endpoint; without what it does not know, if the request can do without."""
         request = self._optional.left_in(request)
         try:
-            answer = self.answer_from(await self._posted(self.body_of(request)))
+            answer = await self._answer_to(request)
         except RejectedError as rejection:
             is_about_content = isinstance(rejection, FilteredError)
             name = None if is_about_content else self._optional.named_in(request, str(rejection))
@@ -360,6 +366,10 @@ class EndpointModel(Endpoint):
             answer = await self.ask(self._optional.without(request, name))
             self._optional.note(name, str(rejection))
         return without_alternatives(request, answer)
+
+    async def _answer_to(self, request: Request) -> Answer:
+        """The answer to a request as it is; some APIs give several."""
+        return self.answer_from(await self._posted(self.body_of(request)))
 
     @property
     def urls(self) -> Sequence[str]:

@@ -7,10 +7,11 @@ request.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -34,7 +35,14 @@ from multimodal_eval.generate.protocol import (
     TokenProbability,
     Turn,
 )
-from multimodal_eval.generate.providers.endpoint_model import Api, EndpointModel, base64_text, encoded, json_string
+from multimodal_eval.generate.providers.endpoint_model import (
+    SEVERAL,
+    Api,
+    EndpointModel,
+    base64_text,
+    encoded,
+    json_string,
+)
 
 __all__ = [
     "DIALECTS",
@@ -42,6 +50,7 @@ __all__ = [
     "Dialect",
     "alternatives_of",
     "answer_from",
+    "answers_from",
     "body_of",
     "data_uri",
     "dialect_of",
@@ -122,10 +131,21 @@ _DECODER = msgspec.json.Decoder(_Reply)
 
 def answer_from(content: bytes) -> Answer:
     """The answer in the body of a reply. Raises MalformedReplyError if there is none."""
+    return answers_from(content)[0]
+
+
+def answers_from(content: bytes) -> list[Answer]:
+    """All answers in the body of a reply, at least one. The tokens of all are counted with the first one."""
     reply = decoded(content, _DECODER)
     if not reply.choices or reply.error:
         raise _failure(reply.error, content)
-    choice = reply.choices[0]
+    first, *others = (_answer_of(choice, reply, content) for choice in reply.choices)
+    counted = {"input_tokens": 0, "output_tokens": 0, "reasoning_tokens": None, "cached_tokens": None, "reply": None}
+    uncounted = {name: value for name, value in counted.items() if getattr(first, name) is not None}
+    return [first, *(msgspec.structs.replace(other, **uncounted) for other in others)]
+
+
+def _answer_of(choice: _Choice, reply: _Reply, content: bytes) -> Answer:
     if choice.finish_reason in UNFINISHED:
         raise RetryableError(f"the server gave up (finish_reason {choice.finish_reason!r}): {excerpt(content)}")
     message = choice.message
@@ -287,6 +307,8 @@ def body_of(request: Request, model: str, dialect: Dialect = DIALECTS["openai"])
     """The body of a request, in a fixed order of fields."""
     body: dict[str, Any] = {"model": model, "messages": [_message(turn, dialect) for turn in request.turns]}
     body.update(_parameters(request.parameters, model, dialect))
+    if request.count > 1:
+        body["n"] = request.count
     if request.schema is not None:  # the same form in all dialects
         body["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
     return encoded(body, request.parameters.extra)
@@ -378,6 +400,7 @@ class ChatGenerator(EndpointModel):
     """A model behind chat completions."""
 
     path = "/chat/completions"
+    gives_several = True  # answers to a request
     reserved: tuple[str, ...] = ("messages", "model", "stream", "n")
 
     def __init__(self, provider: str, model: str, config: GenerationConfig) -> None:
@@ -391,6 +414,7 @@ class ChatGenerator(EndpointModel):
         super().__init__(provider, model, msgspec.structs.replace(config, base_url=first or None))
         self.base_url, self.query = _base(self.base_url)
         self._others = [f"{base}{self.path}{query}" for base, query in map(_base, others)]
+        self._shared: dict[str, _Shared] = {}  # requests for several answers, by their digests
 
     @property
     def key_header(self) -> tuple[str, str]:
@@ -414,6 +438,51 @@ class ChatGenerator(EndpointModel):
     def answer_from(self, content: bytes) -> Answer:
         """The answer in the body of a reply."""
         return answer_from(content)
+
+    async def _answer_to(self, request: Request) -> Answer:
+        """The answer to a request; one for the answers in several epochs is sent once."""
+        if request.count == 1:
+            return await super()._answer_to(request)
+        shared = self._shared.get(request.digest)
+        if shared is None or request.epoch in shared.taken:
+            body = self.body_of(request)
+            self._shared[request.digest] = shared = _Shared(asyncio.ensure_future(self._posted(body)))
+        shared.taken.add(request.epoch)
+        try:
+            answers = answers_from(await shared.result())
+        except BaseException:
+            self._forget(request.digest, shared)
+            raise
+        if len(shared.taken) == request.count:
+            self._forget(request.digest, shared)
+        place = (request.epoch - 1) % request.count
+        if place < len(answers):
+            return answers[place]
+        self._optional.note(SEVERAL, f"it gave {len(answers)} of {request.count}")
+        return await super()._answer_to(request.alone)
+
+    def _forget(self, digest: str, shared: _Shared) -> None:
+        if self._shared.get(digest) is shared:
+            del self._shared[digest]
+
+
+@dataclass
+class _Shared:
+    """A request whose reply has the answers in several epochs. It is cancelled if nobody waits for it any more."""
+
+    reply: asyncio.Future[bytes]
+    taken: set[int] = field(default_factory=set)  # epochs
+    waiting: int = 0
+
+    async def result(self) -> bytes:
+        """The reply."""
+        self.waiting += 1
+        try:
+            return await asyncio.shield(self.reply)
+        finally:
+            self.waiting -= 1
+            if not self.waiting:
+                self.reply.cancel()
 
 
 class AzureGenerator(ChatGenerator):

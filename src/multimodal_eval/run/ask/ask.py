@@ -125,6 +125,7 @@ class Ask:
         self.folder: RunFolder = run.folder
         self._replies = Replies(run.folder, reader.files, run.info.parts)
         self._open: dict[Key, OpenSample] = {}  # requests without a reply
+        self._given_up: set[Key] = set()  # of these: all their retries are used
         self._storing: set[int] = set()  # parts
         self._failed = 0
         self._is_looking = False
@@ -171,9 +172,11 @@ class Ask:
                 self.until.seen(reply)
             await self._look(self.until)
         await self._pass()
-        if self._open and not self._is_last:
+        again = self._open.keys() - self._given_up
+        if again and not self._is_last:
             self._is_last = True
-            self._open.clear()
+            for key in again:
+                del self._open[key]
             await self._pass()  # once more, now that others have succeeded
 
     async def _pass(self) -> None:
@@ -242,11 +245,15 @@ class Ask:
         """The new reply to a request, which is kept; None if it is open, or not wanted."""
         if self.until is not None and not await self._is_wanted(item.row, self.until):
             return None
+        key = item.row, item.place
+        if key in self._given_up:
+            return None
         try:
             exchange = await self.reader.reply(item, earlier)
         except OpenRequestError as error:
-            if not (self.run.accept_open and self._is_last):
-                self._open[item.row, item.place] = OpenSample(item.sample.id, str(error))
+            if not (self.run.accept_open and (self._is_last or error.is_final)):
+                self._open[key] = OpenSample(item.sample.id, str(error))
+                self._given_up |= {key} if error.is_final else set()
                 self._wake()
                 return None
             exchange = Exchange(failed("unanswered", str(error)), error.digest)

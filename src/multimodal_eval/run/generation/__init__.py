@@ -172,9 +172,16 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
     from multimodal_eval.run.generation.batch import Batch, refuse_batch
 
     batch = model if isinstance(model, Batch) else None
+    at_once = config.answers_per_request
+    if at_once > 1 and config.epochs % at_once:
+        raise ConfigError(
+            f"`epochs` must be a multiple of `answers_per_request`, {at_once}. Got {config.epochs} instead."
+        )
     is_named = model is None or isinstance(model, str | Batch)
     refuse_secrets(config)
     generator = find_generator(config) if is_named else as_generator(model)
+    if at_once > 1 and (batch is not None or not getattr(generator, "gives_several", False)):
+        raise ConfigError(f"{generator.label} gives one answer per request: no `answers_per_request`")
     if batch is not None:
         refuse_batch(config, generator, batch)
     prompts = Prompts(config, plan.config.task, policy=policy_of(plan.config), seed=plan.config.seed)
