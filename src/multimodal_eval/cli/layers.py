@@ -25,7 +25,8 @@ SECTIONS: dict[str, str] = {
     "--deep",
     "Model": "--model --base-url --serve --profile --header --key-env --revision --prompt --system --schema "
     "--shots --shot-count --history --temperature --top-p --max-tokens --model-seed --stop --reasoning-effort "
-    "--logprobs --no-logprobs --extra --epochs --accept-truncated --max-pixels --detail --frames --media-as --concurrency --timeout --retries --prices "
+    "--logprobs --no-logprobs --extra --epochs --accept-truncated --max-pixels --detail --frames --media-as "
+    "--concurrency --timeout --retries --prices "
     "--budget --no-cache --retry-failures --no-probe --probe --until --until-better --batch-out --batch-in --dry-run "
     "--show-request --fetch --check --accept-open",
     "Judge": "--judge --judge-url --judge-key-env --judge-repeats --judge-concurrency --judge-prices --judge-budget "
