@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import doctest
 import itertools
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 import multimodal_eval.benchmarks
 from multimodal_eval import Answer, Estimate, Metric, Reading, RetryableError, Sample, Score, metric, rule, testing
-from multimodal_eval.core.rules import families, rules_of
+from multimodal_eval.core.rules import families, find_rule, rules_of
 from multimodal_eval.data.logs.log_format import LogInfo, RecordedScore
 from multimodal_eval.data.logs.recognised import LOG_FORMATS, recognised
 from multimodal_eval.generate.protocol import RejectedError
@@ -70,6 +71,11 @@ class Words(list[str]):
         return Words([*other, *self])
 
 
+def changing(sample):
+    sample.references.append("more")
+    return share(sample)
+
+
 def fitting(sample, *, corpus):
     return share(sample)
 
@@ -84,6 +90,7 @@ FAULTY_METRICS = {
         r"a blank answer to the sample '1' gets 0.5, but the worst value is 0. Return that, or declare blank=0",
     ),
     "endless": (lambda sample: 1 / (1 + len(sample.generated_answer.strip())), {}, "a blank answer gets 1.0.*blank=…"),
+    "changing": (changing, {}, "it changes its samples, which other metrics get, too. Make a copy"),
     "constant": (constant, {}, "all samples have the value 0.5. Pass samples with different values"),
     "needless": (
         lambda sample: float(len((sample.generated_answer or "").split())),
@@ -110,7 +117,7 @@ def test_a_fault_of_a_metric_is_named(fault):
     settings = {"needs": ("generated_answer", "references"), "version": "1", **settings}
     faulty = metric(f"faulty_{fault}", **settings)(function)
     with pytest.raises(AssertionError, match=f"(?s)^faulty_{fault}: .*{message}"):
-        check_metric(faulty, SAMPLES)
+        check_metric(faulty, copy.deepcopy(SAMPLES))
 
 
 def test_a_metric_whose_signature_changes_is_named():
@@ -152,7 +159,7 @@ def test_what_is_not_a_metric_is_refused():
             "check_metric takes a metric, which @metric and `register` return, or its name. Got <function",
         ),
         ("cidr", SAMPLES, "check_metric: no metric is named 'cidr'. Did you mean 'cider'"),
-        ("cider", SAMPLES[:1], "cider: check_metric needs two samples or more. Got 1"),
+        ("cider", SAMPLES[:1], "cider: check_metric needs two samples or more. Got 1 with generated_answer"),
     ]
     for given, samples, message in cases:
         with pytest.raises(AssertionError) as refused:
@@ -160,11 +167,26 @@ def test_what_is_not_a_metric_is_refused():
         assert str(refused.value).startswith(message)
 
 
+def test_a_metric_is_checked_by_the_samples_of_the_kit():
+    for ours in ("rouge_l", "cider_d", "multiple_choice", "yes_no", "iou", "f1_majority", "hidden_metric"):
+        check_metric(ours)
+    needs_more = metric("dated", needs=("generated_answer", "metadata.date"), version="1")(share)
+    with pytest.raises(AssertionError) as refused:
+        check_metric(needs_more)
+    assert str(refused.value).startswith(
+        "dated: check_metric needs two samples or more. Got 0 with generated_answer, metadata.date. Pass more: "
+    )
+    with pytest.raises(AssertionError, match=r"crash_alone: .*ZeroDivisionError"):
+        check_metric(metric("crash_alone", needs=("generated_answer", "references"), version="1")(crashes))
+
+
 # Rules
 
 
 def test_our_own_rules_keep_the_contract():
     assert [check_rule(name, family) for family in families() for name in rules_of(family)]
+    check_rule("mmeval@1")  # of several families
+    check_rule(find_rule("anls", "anls@2019").function)
 
 
 def test_cases_of_a_rule():
@@ -173,6 +195,8 @@ def test_cases_of_a_rule():
     with pytest.raises(AssertionError) as refused:
         check_rule("mmeval@1", "choice", {"It is B.": "A"})
     assert str(refused.value) == "mmeval@1 (choice): it gives 'B' for 'It is B.'. Expected 'A'"
+    with pytest.raises(AssertionError, match=r"cases are for one family. Pass one of .*choice"):
+        check_rule("mmeval@1", cases={"It is B.": "B"})
 
 
 def changed(answer, options):
@@ -217,6 +241,10 @@ def test_a_fault_of_a_rule_is_named():
                 check_rule(function, family)
     with pytest.raises(AssertionError, match=r"is not a rule of anls. Register it: @rule\('anls', …\)"):
         check_rule(share, "anls")
+    with pytest.raises(AssertionError, match=r"is not a rule. Register it: @rule\(FAMILY, …\)"):
+        check_rule(share)
+    with pytest.raises(AssertionError, match=r"check_rule: no rule is named 'mmeval@0'. Did you mean 'mmeval@1'"):
+        check_rule("mmeval@0")
     rule("answer_text", "shout@1", origin=" ")(shout)
     with pytest.raises(AssertionError, match=r"shout@1 \(answer_text\): it has no `origin`. Say in words where"):
         check_rule("shout@1", "answer_text")
@@ -232,6 +260,7 @@ def test_our_own_readers_keep_the_contract():
             files.setdefault((format_.name, path.suffix), path)
     for (name, _), path in files.items():
         check_reader(name, path)
+        check_reader(name)
     assert {name for name, _ in files} == {*LOG_FORMATS}
 
 
@@ -295,6 +324,9 @@ def test_a_fault_of_a_reader_is_named(tmp_path):
             check_reader(reader, path)
     with pytest.raises(AssertionError, match=r"the reader object: it has no `\w+`. See LogFormat\n- "):
         check_reader(object(), path)
+    crashing = with_fault(records=lambda self, path, problems: iter([(1, {"id": path.read_text()[9]})]))
+    with pytest.raises(AssertionError, match=r"lines: `records` fails on the file .*IndexError.*problems.add"):
+        check_reader(crashing)
     logs = tmp_path / "answers.jsonl"
     logs.write_text("#answers\na dog\n", encoding="utf-8")
     every = with_fault(suffixes=(".jsonl",), recognises=lambda self, head: True)
@@ -323,6 +355,8 @@ def test_a_fault_of_a_recipe_is_named(tmp_path):
         check_recipe(tmp_path / "mine")
     with pytest.raises(AssertionError, match=r"check_recipe: no benchmark is named 'blink'. Did you mean"):
         check_recipe("blink")
+    with pytest.raises(AssertionError, match=r"nothing is not a recipe: a recipe is a folder with recipe.yaml"):
+        check_recipe(tmp_path / "nothing")
 
 
 # Providers

@@ -20,13 +20,13 @@ import io
 import math
 import tempfile
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -37,7 +37,6 @@ from multimodal_eval import (
     Generator,
     Media,
     Metric,
-    Reading,
     Request,
     RetryableError,
     Rows,
@@ -47,19 +46,26 @@ from multimodal_eval import (
     Turn,
 )
 from multimodal_eval.core.aggregates import aggregate_of
+from multimodal_eval.core.batch import Batch, rows_without
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.corpus import default_state, fitted, load_state, save_state
-from multimodal_eval.core.errors import AskingError, ConfigError, InputError, MultimodalEvalError, shorten
+from multimodal_eval.core.errors import (
+    AskingError,
+    ConfigError,
+    InputError,
+    MultimodalEvalError,
+    UnknownNameError,
+    shorten,
+)
 from multimodal_eval.core.metric import configured, signature_of
-from multimodal_eval.core.rules import Rule, find_rule, rules_of
+from multimodal_eval.core.rules import Rule, families, find_rule, rules_named, rules_of
 from multimodal_eval.core.scoring import score_batch
 from multimodal_eval.data.logs.log_format import Head, LogFormat, LogInfo
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.problems import Problems, Record
+from multimodal_eval.evaluation.contract import ANSWERS, SAMPLES, RuleContract, rule_contracts
 from multimodal_eval.evaluation.metrics_registry import resolve
-from multimodal_eval.evaluation.rules.box import PlacedBox, PlacedPoint
-from multimodal_eval.evaluation.rules.open_answer import Question, Verdict
 from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.functions import answer_from
 from multimodal_eval.generate.protocol import Finish, RejectedError
@@ -68,12 +74,6 @@ from multimodal_eval.run import goldens
 
 __all__ = ["check_metric", "check_provider", "check_reader", "check_recipe", "check_rule"]
 
-# Answers that models have given, and that programs have failed on.
-_TEXTS = (
-    "||  |\n\t|.|0|-1|1e999|NaN|١٢٣|A|B or C|(A) and (B)|Yes, but no|<think>|{|[1e400, 2, 3, 4]|(50%, 50%)|é|e\u0301"
-)
-_TEXTS += '|ß|ＡＢＣ|犬|كلب|👩\u200d👧|\u200b|\ufeff|\x00|a\u2028b|\r\n|%s {0} $x|{"answer": [1, null]}|[0, 0]|\\boxed{'
-ANSWERS = [*_TEXTS.split("|"), "the " * 400, "x" * 3000, "9" * 400, "(" * 300, "yes no " * 100]
 THREADS, ROUNDS = 4, 5
 MOST = 3  # faults of a message
 T = TypeVar("T")
@@ -100,12 +100,13 @@ def _called(what: str, function: Callable[[], T]) -> T:
 # Metrics
 
 
-def check_metric(metric: Metric | str, samples: Sequence[Sample]) -> None:
+def check_metric(metric: Metric | str, samples: Sequence[Sample] | None = None) -> None:
     """Check a metric, or the one with that name.
 
-    `samples` are at least two that it scores, with different values. Values must be within the bounds and not depend on
-    order, batches or threads. Samples without inputs, or with an error of the model, have no value; a blank answer is
-    not rewarded, and no answer crashes it. Options, corpus statistics, signature and aggregate are what a run needs.
+    `samples` are at least two that it scores, with different values; by default, those of the kit that it can score.
+    Values must be within the bounds and not depend on order, batches or threads. Samples without inputs, or with an
+    error of the model, have no value; a blank answer is not rewarded, and no answer crashes it. Options, corpus
+    statistics, signature and aggregate are what a run needs.
     """
     if isinstance(metric, str):
         name = metric
@@ -114,13 +115,29 @@ def check_metric(metric: Metric | str, samples: Sequence[Sample]) -> None:
         raise AssertionError(
             f"check_metric takes a metric, which @metric and `register` return, or its name. Got {shorten(metric)}"
         )
-    if len(samples) < 2:
-        raise AssertionError(f"{metric.name}: check_metric needs two samples or more. Got {len(samples)}")
     if reason := metric.unavailable():
         raise AssertionError(f"{metric.name}: it cannot be opened here: {reason}")
+    if samples is None:
+        samples = _scorable(metric)
+    if len(samples) < 2:
+        needs = ", ".join(metric.needs)
+        raise AssertionError(
+            f"{metric.name}: check_metric needs two samples or more. Got {len(samples)} with {needs}. Pass more: "
+            "check_metric(metric, [Sample(…), …])"
+        )
     case = _MetricCase(metric, list(samples))
     for check in _METRIC_CHECKS:
         _refuse(metric.name, _called(metric.name, lambda check=check: list(check(case))))  # type: ignore[misc]
+
+
+def _scorable(metric: Metric) -> list[Sample]:
+    """The samples of the kit that the metric scores, or fails on."""
+    kit = copy.deepcopy(SAMPLES)
+    batch = Batch.of(kit)
+    lacking = [rows_without(batch, need) for need in metric.needs]
+    samples = [sample for row, sample in enumerate(kit) if not any(rows[row] for rows in lacking)]
+    scores = _MetricCase(metric, samples).scores if samples else []
+    return [sample for sample, score in zip(samples, scores, strict=True) if score.status in ("ok", "error")]
 
 
 class _MetricCase:
@@ -128,6 +145,7 @@ class _MetricCase:
 
     def __init__(self, metric: Metric, samples: list[Sample]) -> None:
         self.metric, self.samples = metric, samples
+        self.unchanged = copy.deepcopy(samples)
         self.reads_answers = "generated_answer" in metric.needs
         self.scorer = _called(f"{metric.name}: `open` fails", self.opened)
         self.scores = self.score(samples)
@@ -154,6 +172,8 @@ def _scores(case: _MetricCase) -> Iterator[str]:
         if score.status != "ok" or score.value is None:
             why = f"{score.status}: {score.reason}" if score.reason else score.status
             yield f"the sample {sample.id!r} has no score ({why}). Pass samples that the metric scores, or correct it"
+    if case.samples != case.unchanged:
+        yield "it changes its samples, which other metrics get, too. Make a copy"
     values = {score.value for score in case.scores}
     if len(values) == 1:
         yield f"all samples have the value {values.pop()}. Pass samples with different values, or correct the metric"
@@ -276,81 +296,50 @@ _METRIC_CHECKS = (_scores, _options, _corpus, _order, _threads, _aggregate, _bar
 # Rules
 
 
-class _Family(NamedTuple):
-    """What the functions of a family take besides the answer, and what they return."""
-
-    arguments: tuple[Any, ...]
-    returns: str
-    fits: Callable[[Any], bool]
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1
-
-
-def _is_choice(value: object, options: Container[str]) -> bool:
-    if not isinstance(value, Reading) or not all(letter in options for letter in value.among):
-        return False
-    return value.choice is None or value.choice in options
-
-
-def _is_list(value: object, type_: type) -> bool:
-    return isinstance(value, list) and all(isinstance(each, type_) for each in value)
-
-
-def _is_compared(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str | None) and _is_list(value[1], str)
-
-
-def _families() -> dict[str, _Family]:
-    """The families of this package. A family of a plug-in is checked by cases only."""
-    options = {"A": "a dog", "B": "two cats", "C": "12"}
-    question = Question(["12"], {}, {"question_type": "free_form", "answer_type": "text"})
-    text = _Family((), "a text", lambda value: isinstance(value, str))
-    is_right = "True or False", lambda value: isinstance(value, bool)
-    return {
-        "anls": _Family(("a dog",), "a number from 0 to 1", _is_share),
-        "answer_text": text,
-        "box": _Family((), "a list of PlacedBox", lambda value: _is_list(value, PlacedBox)),
-        "choice": _Family((options,), "a Reading with one of the letters", lambda value: _is_choice(value, options)),
-        "gqa": text,
-        "ocrbench": _Family(("a dog", False), *is_right),
-        "open_answer": _Family(
-            (question,), "a Verdict from 0 to 1", lambda value: isinstance(value, Verdict) and _is_share(value.value)
-        ),
-        "point": _Family((), "a PlacedPoint or None", lambda value: isinstance(value, PlacedPoint | None)),
-        "relaxed": _Family(("12",), *is_right),
-        "transcript": text,
-        "vqa": _Family((["a dog", "dog", "a dog"],), "the answer and a list of texts", _is_compared),
-        "yes_no": _Family((), "a Reading with yes or no", lambda value: _is_choice(value, ("yes", "no"))),
-    }
-
-
-def check_rule(rule: str | Callable[..., Any], family: str, cases: Mapping[Any, Any] | Iterable[Any] = ()) -> None:
-    """Check a rule: its name, or the function that `@rule` registered.
+def check_rule(rule: str | Callable[..., Any], family: str = "", cases: Mapping[Any, Any] | Iterable[Any] = ()) -> None:
+    """Check a rule: its name, or the function that `@rule` registered. Without a family, check it in all its families.
 
     Any answer must give what the rules of the family return, the same every time, without an exception. `cases` are
     pairs of arguments and what the rule returns for them: `{"It is B.": "B"}`, or `[(("a dog", "dog"), 1.0)]` for
     several arguments. For a rule that returns a `Reading`, its choice is enough; the options are then A to C. A family
     of your own needs cases.
     """
-    if callable(rule):
-        named = [known for known in _called("check_rule", lambda: rules_of(family)).values() if known.function is rule]
+    registered, pairs = _registered(rule, family), list(cases.items() if isinstance(cases, Mapping) else cases)
+    if pairs and len(registered) > 1:
+        raise AssertionError(f"cases are for one family. Pass one of {', '.join(each.family for each in registered)}")
+    for each in registered:
+        _check_one_rule(each, pairs)
+
+
+def _registered(rule: str | Callable[..., Any], family: str) -> list[Rule]:
+    if isinstance(rule, str) and family:
+        return [_called("check_rule", lambda: find_rule(family, rule))]
+    if isinstance(rule, str):
+        named = list(rules_named(rule))
+        names = sorted({name for each in families() for name in rules_of(each)})
         if not named:
-            raise AssertionError(f"{shorten(rule)} is not a rule of {family}. Register it: @rule({family!r}, …)")
-        registered = named[0]
+            raise AssertionError(f"check_rule: {UnknownNameError('rule', rule, names)}")
     else:
-        registered = _called("check_rule", lambda: find_rule(family, rule))
-    known, pairs = _families().get(family), list(cases.items() if isinstance(cases, Mapping) else cases)
-    if known is None and not pairs:
-        raise AssertionError(f"{registered.name}: the family {family!r} is not one of this package. Pass cases")
-    what = f"{registered.name} ({family})"
-    _refuse(what, [] if registered.origin.strip() else ["it has no `origin`. Say in words where the rule is defined"])
-    _refuse(what, [] if known is None else _rule_faults(registered, known))
-    _refuse(what, _case_faults(registered, known, pairs))
+        among = [family] if family else families()
+        every = (known for name in among for known in _called("check_rule", partial(rules_of, name)).values())
+        named = [known for known in every if known.function is rule]
+    if not named:
+        of, first = (f" of {family}", repr(family)) if family else ("", "FAMILY")
+        raise AssertionError(f"{shorten(rule)} is not a rule{of}. Register it: @rule({first}, …)")
+    return named
 
 
-def _rule_faults(rule: Rule, family: _Family) -> Iterator[str]:
+def _check_one_rule(rule: Rule, cases: Sequence[tuple[Any, Any]]) -> None:
+    known = rule_contracts().get(rule.family)
+    if known is None and not cases:
+        raise AssertionError(f"{rule.name}: the family {rule.family!r} is not one of this package. Pass cases")
+    what = f"{rule.name} ({rule.family})"
+    _refuse(what, [] if rule.origin.strip() else ["it has no `origin`. Say in words where the rule is defined"])
+    _refuse(what, [] if known is None else _rule_faults(rule, known))
+    _refuse(what, _case_faults(rule, known, cases))
+
+
+def _rule_faults(rule: Rule, family: RuleContract) -> Iterator[str]:
     for answer in ANSWERS:
         arguments = copy.deepcopy(family.arguments)
         what = f"it fails on the answer {shorten(answer)}. Any text must be read; what cannot be is unread"
@@ -366,7 +355,7 @@ def _rule_faults(rule: Rule, family: _Family) -> Iterator[str]:
             )
 
 
-def _case_faults(rule: Rule, family: _Family | None, cases: Iterable[tuple[Any, Any]]) -> Iterator[str]:
+def _case_faults(rule: Rule, family: RuleContract | None, cases: Iterable[tuple[Any, Any]]) -> Iterator[str]:
     for given, expected in cases:
         arguments = given if isinstance(given, tuple) else (given, *(family.arguments if family is not None else ()))
         value = _called(f"{rule.name}: it fails on {shorten(given)}", partial(rule.function, *arguments))
@@ -381,11 +370,12 @@ def _case_faults(rule: Rule, family: _Family | None, cases: Iterable[tuple[Any, 
 _PLAIN = {".jsonl": b'{"id": "1"}\n', ".json": b'[{"id": "1"}]', ".csv": b"id\n1\n", ".tsv": b"id\tquestion\n1\ta\n"}
 
 
-def check_reader(reader: LogFormat | str, path: str | Path) -> None:
+def check_reader(reader: LogFormat | str, path: str | Path | None = None) -> None:
     """Check the reader of a file format, by a file of that format that its program wrote.
 
     The reader must recognise the file and no other, give the same samples every time, and report every kind of damage
-    as a problem: a cut file, changed bytes, an empty one. See `data.logs.log_format` for what a reader is.
+    as a problem: a cut file, changed bytes, an empty one. Without a file, only other files and damage are tried. See
+    `data.logs.log_format` for what a reader is.
     """
     if isinstance(reader, str):
         name = reader
@@ -393,9 +383,13 @@ def check_reader(reader: LogFormat | str, path: str | Path) -> None:
     members = LogFormat.__annotations__.keys() | {"recognises", "part_name", "records", "info"}
     missing = sorted(member for member in members if not hasattr(reader, member))
     _refuse(f"the reader {type(reader).__name__}", [f"it has no `{member}`. See LogFormat" for member in missing])
-    case = _ReaderCase(reader, Path(path))
-    for check in (_recognises, _records, _info, _damage):
-        _refuse(reader.name, _called(reader.name, lambda check=check: list(check(case))))  # type: ignore[misc]
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder, f"other{reader.suffixes[0]}")
+        plain.write_bytes(_PLAIN.get(plain.suffix, b"id 1"))
+        case = _ReaderCase(reader, plain if path is None else Path(path))
+        of_its_file = () if path is None else (_recognises, _records, _info)
+        for check in (*of_its_file, _leaves_others, _damage):
+            _refuse(reader.name, _called(reader.name, lambda check=check: list(check(case))))  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -424,6 +418,10 @@ def _recognises(case: _ReaderCase) -> Iterator[str]:
         yield f"its `suffixes` lack {suffix!r}, which {case.path.name} has"
     elif not case.recognises(case.path, case.path.read_bytes()):
         yield f"it does not recognise {case.path.name}. See `recognises`"
+
+
+def _leaves_others(case: _ReaderCase) -> Iterator[str]:
+    suffix = bare_suffix(case.path)
     if (plain := _PLAIN.get(suffix)) is not None and case.recognises(Path("other" + suffix), plain):
         yield f"it takes {plain!r} for a file of its format. Look for what only this format has"
 

@@ -142,6 +142,8 @@ def recipe(name: str | Path) -> Recipe:
     file = find_recipe(name)
     if file is None and Path(name).is_file():
         file = Path(name)
+    if file is None and not _NAME.fullmatch(str(name)):
+        raise ConfigError(f"{name} is not a recipe: a recipe is a folder with {FILE}")
     if file is None:
         raise UnknownNameError("benchmark", str(name), recipe_names())
     return recipe_of(file)
