@@ -282,6 +282,12 @@ def clustered_share(chance: float, kind: str, clusters: int, random: Random) -> 
     return mean(values, (0, 1)), codes, values, chance
 
 
+def clustered_near_bound(kind: str, clusters: int, random: Random) -> Drawn:
+    codes = np.repeat(np.arange(clusters), sizes_of(kind, clusters, random))
+    values = 0.8 * random.beta(2.7, 0.3, clusters)[codes] + 0.2 * random.random(len(codes))
+    return mean(values, (0, 1)), codes, values, 0.82
+
+
 def composite(random: Random) -> Drawn:
     shared = random.beta(2, 3, 300)  # correlated parts: their covariance counts
     parts = [shared + random.uniform(-0.05, 0.05, 300) for _ in range(3)]
@@ -333,6 +339,10 @@ SCORES: dict[str, tuple[Callable[[Random], Drawn], float]] = {
         for chance, least in ((0.5, 0.93), (0.9, 0.92))
         for kind in ("geometric", "zipf")
         for count in (20, 60)
+    },
+    **{
+        f"near a bound, geometric sizes, {count} clusters": (partial(clustered_near_bound, "geometric", count), 0.92)
+        for count in (25, 80)
     },
     **{f"95 % ones, rest uniform, n = {n}": (partial(mostly_right, n), 0.93) for n in (20, 50, 200)},
     **{f"Beta(.2, 2), n = {n}": (partial(beta, 0.2, 2, n), 0.93) for n in (10, 50, 300)},

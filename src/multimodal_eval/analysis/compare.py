@@ -15,7 +15,6 @@ from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.columns import Codes, column_names, read_scores
 from multimodal_eval.analysis.compare_slices import SlicedMetric, sliced
-from multimodal_eval.analysis.composite import composite_columns
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
     AlignedScores,
@@ -27,6 +26,7 @@ from multimodal_eval.analysis.pairing import (
     require_enough_scored,
     require_same_data,
     require_same_signatures,
+    scored_in_all,
     shared_clusters,
     without_record,
 )
@@ -41,7 +41,6 @@ from multimodal_eval.core.score import STATISTICS, Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.evaluation.metrics_registry import make_task
 from multimodal_eval.stats.intervals import LEVEL, Interval
 from multimodal_eval.stats.paired import Comparison, compare_pairs, holm, ranges_of, ranks
 from multimodal_eval.stats.randomization import ROUNDS, alpha_of
@@ -286,19 +285,6 @@ def _ranked(metric: MetricComparison) -> MetricComparison:
     return replace(metric, systems=tuple(replace(each, rank=rank, ranks=range_) for each, rank, range_ in ranked))
 
 
-def same_parts(runs: Sequence[Run], order: Sequence[Codes]) -> NDArray[np.bool_] | None:
-    """The samples whose composites have the same parts in all runs; None if missing parts are not left out."""
-    task = make_task(runs[0].info.config)
-    if task is None or not task.weights or task.on_missing != "renormalise":
-        return None
-    present = [
-        np.stack([~np.isnan(part) for part in list(composite_columns(run, task))[1:]])[:, rows]
-        for run, rows in zip(runs, order, strict=True)
-    ]
-    same: NDArray[np.bool_] = np.logical_and.reduce([(parts == present[0]).all(axis=0) for parts in present])
-    return same
-
-
 def _is_known(runs: Sequence[Run], name: str) -> bool:
     """Whether the metric is registered in this process."""
     try:
@@ -475,9 +461,7 @@ class _Table:
             aligned_scores(run, stored, rows, name)
             for run, stored, rows in zip(self.runs, self.stored, self.order, strict=True)
         ]
-        scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(run_scores.values) for run_scores in scores])
-        if name == COMPOSITE and (same := same_parts(self.runs, self.order)) is not None:
-            scored &= same
+        scored = scored_in_all(self.runs, self.order, name, scores)
         return scores, scored, ~without_record(self.runs, scores, self.order)
 
     def _labels(self, index: int, name: str, scored: NDArray[np.bool_]) -> HumanLabels | None:

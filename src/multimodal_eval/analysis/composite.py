@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, column_names, read_values
 from multimodal_eval.analysis.pairing import (
+    aligned_scores,
     aligned_strata,
     pair_runs,
     part_count,
@@ -19,6 +20,7 @@ from multimodal_eval.analysis.pairing import (
     require_same_signatures,
     shared_clusters,
 )
+from multimodal_eval.analysis.renormalised import renormalised, same_parts
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.records import COMPOSITE, JsonObject
@@ -89,11 +91,11 @@ def composite_parts(run: Run) -> CompositeParts | None:
         return None
     if composite is None or composite.value is None or task is None or not task.weights:
         return None
-    values, *parts = composite_columns(run, task)
+    values, parts = composite_columns(run, task)
     scored = ~np.isnan(values)
     order = [np.arange(len(run), dtype=np.int64)]
     rows = sample_weights([run], [run.folder.name], order, scored)
-    entering = Parts(np.column_stack(parts)[scored], task.on_missing == "renormalise", rows)
+    entering = Parts(parts[scored], task.on_missing == "renormalise", rows)
     contributions = (entering.contributions(np.array(list(task.weights.values()))) * entering.shares).mean(axis=0)
     return CompositeParts(
         composite.value,
@@ -124,13 +126,23 @@ def sample_weights(
     return row_weights(None if clusters is None else clusters[scored], strata.of(scored))
 
 
-def composite_columns(run: Run, task: Task) -> Iterator[Vector]:
-    """The composite, then its parts as they enter it, between 0 and 1; NaN if missing."""
+def composite_columns(run: Run, task: Task) -> tuple[Vector, Vector]:
+    """The composites, and their parts as they enter them (samples x parts), between 0 and 1; NaN if missing.
+
+    If failures count in the run, they are 0: the parts that an answer failed at, or all parts.
+    """
     count = part_count(run)
-    names = (COMPOSITE, *task.weights)
-    columns = read_values(run.folder, count, column_names(run.folder, count), names)
-    for name, values in zip(names, columns, strict=True):
-        yield entering_column(task, name, values)
+    stored = column_names(run.folder, count)
+    composites, *columns = read_values(run.folder, count, stored, (COMPOSITE, *task.weights))
+    entering = [entering_column(task, name, values) for name, values in zip(task.weights, columns, strict=True)]
+    parts = np.column_stack(entering)
+    if run.info.config.count_failures is None:
+        return composites, parts
+    counted = aligned_scores(run, stored, np.arange(len(composites)), COMPOSITE).values
+    if (lacking := renormalised(run)) is not None:
+        return counted, lacking.parts
+    parts[np.isnan(composites) & ~np.isnan(counted)] = 0.0
+    return counted, parts
 
 
 # How the composite of a run, and the ranking of several runs, depend on the weights.
@@ -203,11 +215,13 @@ def sensitivity(
     columns = [
         [column[rows] for column in composite_columns(run, task)] for run, rows in zip(opened, order, strict=True)
     ]
-    scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(composite) for composite, *_ in columns])
+    scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(composites) for composites, _ in columns])
+    if (same := same_parts(opened, order)) is not None:
+        scored &= same
     require_enough_scored(COMPOSITE, scored, allow_partial=allow_partial or len(opened) == 1)
     renormalise = task.on_missing == "renormalise"
     rows = sample_weights(opened, names, order, scored)
-    systems = [Parts(np.column_stack(parts)[scored], renormalise, rows) for _, *parts in columns]
+    systems = [Parts(parts[scored], renormalise, rows) for _, parts in columns]
     drawn = drawn_weights(weights, draws=draws, concentration=concentration, seed=seed)
     values, varied = composites_of(systems, weights[None, :])[:, 0], composites_of(systems, drawn)
     flips, shares = flip_probabilities(values, varied), rank_shares(varied)

@@ -15,25 +15,17 @@ import numpy as np
 
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column
-from multimodal_eval.analysis.failures import (
-    FAILURES,
-    GOLD,
-    NOT_SCORABLE,
-    FailureRule,
-    Mask,
-    Stored,
-    counted,
-    rule_of,
-    unscorable,
-    unscored_rows,
-)
+from multimodal_eval.analysis.failures import FailureRule, Mask, Stored, counted, failed_and_unknown, rule_of
+from multimodal_eval.analysis.renormalised import Renormalised, renormalised
 from multimodal_eval.core.aggregates import kind_of
+from multimodal_eval.core.arrow import booleans
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.core.figure import Bounds, Figure
-from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.stats.intervals import Vector
 
 __all__ = ["Conventions", "as_aggregated", "check_countable", "conventions_of", "failure_settings"]
 
@@ -86,7 +78,7 @@ class Conventions:
     counts: bool = False  # whether failed answers count in `column`
     failed: Mask | None = None  # rows whose answer failed; None if every row is scored
     unknown: Mask | None = None  # rows without a score that an answer could have one for
-    bounds: Bounds = (None, None)  # of a mean; a corpus score has no lowest and highest value that is known
+    ends: tuple[Vector, Vector] | None = None  # the lowest and highest values of the rows; None of a corpus score
 
     def at(self, rows: Codes) -> Conventions:
         """The same for the selected rows."""
@@ -100,6 +92,7 @@ class Conventions:
             other=None if self.other is None else self.other.at(rows),
             failed=self.failed[rows],
             unknown=self.unknown[rows],
+            ends=None if self.ends is None else (self.ends[0][rows], self.ends[1][rows]),
         )
 
     def beside(self, figure: Figure, aggregate: Callable[[Rows], Estimate], averaging: Averaging) -> Figure:
@@ -120,61 +113,55 @@ class Conventions:
         )
 
     def _possible(self, aggregate: Callable[[Rows], Estimate], averaging: Averaging) -> Bounds:
-        low, high = self.bounds
         assert self.unknown is not None
-        if low is None or high is None:
+        if self.ends is None:
             return None, None
         rows = self.stored.scored | self.unknown
         if averaging.of(rows).empty_strata():
             return None, None
-        ends = [
-            averaging.of(rows).estimate(aggregate, Rows(np.where(self.unknown, end, self.stored.values)[rows])).value
-            for end in (low, high)
-        ]
-        return ends[0], ends[1]
+        low, high = (averaging.of(rows).estimate(aggregate, Rows(values[rows])).value for values in self.ends)
+        return low, high
 
 
 def conventions_of(run: Stored, metric: Metric | None, column: Column, metrics: Sequence[Metric] = ()) -> Conventions:
     """A column by both conventions. None is a composite that is a mean; `metrics` are those that it depends on."""
     counts = run.info.config.count_failures is not None
+    if metric is None and column.name == COMPOSITE and (lacking := renormalised(run)) is not None:
+        return _with_lacking_parts(column, lacking, counts)
     if column.scored.all() or (not column.scored.any() and column.has_parts.any()):
         return Conventions(column, column, counts=counts)
-    failed, unknown = _unscored(run, metrics or ([] if metric is None else [metric]), column)
+    failed, unknown = failed_and_unknown(run, metrics or ([] if metric is None else [metric]), column)
     is_mean = metric is None or kind_of(metric) == "mean"
-    bounds = (_COMPOSITE_BOUNDS if metric is None else metric.bounds) if is_mean else (None, None)
+    low, high = (_COMPOSITE_BOUNDS if metric is None else metric.bounds) if is_mean else (None, None)
+    ends = None
+    if low is not None and high is not None:
+        ends = np.where(unknown, low, column.values), np.where(unknown, high, column.values)
     if counts:
         with _refused_by_name(column.name):
             as_worst = counted(run, metric, column, np.flatnonzero(failed), rule_of(metric, column.name))
-        return Conventions(column, as_worst, column if column.scored.any() else None, counts, failed, unknown, bounds)
+        return Conventions(column, as_worst, column if column.scored.any() else None, counts, failed, unknown, ends)
     other = None
     with suppress(ConfigError, UnavailableError):  # then there is no score by the other convention
         other = counted(run, metric, column, np.flatnonzero(failed), rule_of(metric, column.name))
-    return Conventions(column, column, other, counts, failed, unknown, bounds)
+    return Conventions(column, column, other, counts, failed, unknown, ends)
+
+
+def _with_lacking_parts(column: Column, lacking: Renormalised, counts: bool) -> Conventions:
+    """A composite that leaves missing parts out: if failures count, a part that the answer failed at is 0."""
+    ends = lacking.lowest, lacking.highest
+    as_worst = replace(column, values=lacking.counted, scored=~np.isnan(lacking.counted))
+    if not counts:
+        return Conventions(column, column, as_worst, counts, lacking.failed, lacking.unknown, ends)
+    import pyarrow.compute as pc
+
+    rows = booleans(lacking.failed)
+    status = pc.if_else(rows, "missing_input", column.status)
+    reason = pc.if_else(rows, "the answer failed at a part", column.reason)
+    stored = replace(column, scored=column.scored & ~lacking.failed, status=status, reason=reason)
+    as_worst = replace(as_worst, status=status, reason=reason)
+    return Conventions(stored, as_worst, column, counts, lacking.failed, lacking.unknown, ends)
 
 
 def as_aggregated(run: Stored, metric: Metric | None, column: Column, metrics: Sequence[Metric]) -> Column:
     """The column with failed answers counted, if the run counts them."""
     return conventions_of(run, metric, column, metrics).column
-
-
-def _unscored(run: Stored, metrics: Sequence[Metric], column: Column) -> tuple[Mask, Mask]:
-    """The rows whose answer failed, and all rows without a score that an answer could have one for.
-
-    An answer that a metric cannot score is a failure, unless the sample's own reference has no score either. An error
-    of the metric is none, nor is a judge without a verdict.
-    """
-    failed, unknown = (np.zeros(len(column.values), np.bool_) for _ in range(2))
-    reasons = unscored_rows(run, metrics, column.values)
-    rows = np.array(sorted(reasons), np.int64)
-    texts = dict(zip(rows.tolist(), column.reason.take(rows).to_pylist(), strict=True))
-    statuses = dict(zip(rows.tolist(), column.status.take(rows).to_pylist(), strict=True))
-    for row, reason in reasons.items():
-        unknown[row] = reason != GOLD and texts[row] != DECIDED
-        failed[row] = reason in FAILURES and (reason != NOT_SCORABLE or statuses[row] != "error")
-    tried = np.array([row for row in rows.tolist() if failed[row] and reasons[row] == NOT_SCORABLE], np.int64)
-    light = [metric for metric in metrics if metric.placement != "model"]
-    if len(tried) and light:
-        with suppress(UnavailableError):
-            hopeless = tried[unscorable(run, light, tried)]
-            failed[hopeless] = unknown[hopeless] = False
-    return failed, unknown

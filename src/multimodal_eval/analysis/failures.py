@@ -8,6 +8,7 @@ its image cannot be read) is not counted against anybody.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Final, Literal, Protocol
@@ -20,8 +21,9 @@ from multimodal_eval.analysis.columns import Codes, Column
 from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
-from multimodal_eval.core.errors import ConfigError
+from multimodal_eval.core.errors import ConfigError, UnavailableError
 from multimodal_eval.core.failures import answers_of
+from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample, has
@@ -35,6 +37,7 @@ __all__ = [
     "FailureRule",
     "Stored",
     "counted",
+    "failed_and_unknown",
     "failures_in_words",
     "rule_in_words",
     "rule_of",
@@ -166,6 +169,29 @@ def unscored_rows(run: Stored, metrics: Sequence[Metric], values: NDArray[np.flo
         else:
             reasons[row] = JUDGE if judges else NOT_SCORABLE
     return reasons
+
+
+def failed_and_unknown(run: Stored, metrics: Sequence[Metric], column: Column) -> tuple[Mask, Mask]:
+    """The rows whose answer failed, and all rows without a score that an answer could have one for.
+
+    An answer that a metric cannot score is a failure, unless the sample's own reference has no score either. An error
+    of the metric is none, nor is a judge without a verdict.
+    """
+    failed, unknown = (np.zeros(len(column.values), np.bool_) for _ in range(2))
+    reasons = unscored_rows(run, metrics, column.values)
+    rows = np.array(sorted(reasons), np.int64)
+    texts = dict(zip(rows.tolist(), column.reason.take(rows).to_pylist(), strict=True))
+    statuses = dict(zip(rows.tolist(), column.status.take(rows).to_pylist(), strict=True))
+    for row, reason in reasons.items():
+        unknown[row] = reason != GOLD and texts[row] != DECIDED
+        failed[row] = reason in FAILURES and (reason != NOT_SCORABLE or statuses[row] != "error")
+    tried = np.array([row for row in rows.tolist() if failed[row] and reasons[row] == NOT_SCORABLE], np.int64)
+    light = [metric for metric in metrics if metric.placement != "model"]
+    if len(tried) and light:
+        with suppress(UnavailableError):
+            hopeless = tried[unscorable(run, light, tried)]
+            failed[hopeless] = unknown[hopeless] = False
+    return failed, unknown
 
 
 def unscorable(run: Stored, metrics: Sequence[Metric], rows: Codes) -> Mask:

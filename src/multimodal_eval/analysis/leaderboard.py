@@ -42,6 +42,7 @@ from multimodal_eval.analysis.pairing import (
     require_same_signatures,
     shared_clusters,
 )
+from multimodal_eval.analysis.renormalised import renormalised, same_parts
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError, UnknownNameError
 from multimodal_eval.core.figure import Figure
@@ -520,6 +521,13 @@ def counted_scores(runs: Sequence[Run], order: Sequence[Codes], name: str, choic
             _counted(run, column, rows, np.array(sorted(by_row), np.int64), rule)
             for run, column, rows, by_row in zip(runs, columns, order, failed, strict=True)
         ]
+    if name == COMPOSITE:
+        counts = rule is not None and rule.label == WORST
+        if counts:
+            lacking = [_with_lacking_parts(*each) for each in zip(runs, columns, order, failed, strict=True)]
+            columns, failed = [column for column, _ in lacking], [by_row for _, by_row in lacking]
+        same = same_parts(runs, order, counted=counts)
+        left_out = left_out if same is None else left_out | ~same
     unjudged = [sum(reason == JUDGE and not left_out[row] for row, reason in by_row.items()) for by_row in reasons]
     return CountedScores(columns, rule, left_out, [dict(Counter(by_row.values())) for by_row in failed], unjudged)
 
@@ -548,6 +556,18 @@ def _left_out(
 
 def _counts(row: int, reason: str, left_out: Mask) -> bool:
     return reason in FAILURES and not left_out[row]
+
+
+def _with_lacking_parts(
+    run: Run, scores: AlignedScores, rows: Codes, failed: dict[int, str]
+) -> tuple[AlignedScores, dict[int, str]]:
+    """The composites in which parts that an answer failed at count as 0, and all failures."""
+    lacking = renormalised(run)
+    if lacking is None:
+        return scores, failed
+    column = replace(scores.column, values=lacking.counted, scored=~np.isnan(lacking.counted))
+    more = dict.fromkeys(np.flatnonzero(lacking.failed[rows]).tolist(), NOT_SCORABLE)
+    return replace(scores, column=column, values=lacking.counted[rows]), more | failed
 
 
 def _counted(run: Run, scores: AlignedScores, rows: Codes, failed: Codes, rule: FailureRule) -> AlignedScores:

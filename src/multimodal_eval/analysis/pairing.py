@@ -14,6 +14,7 @@ from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, read_column, read_scores
 from multimodal_eval.analysis.failure_conventions import as_aggregated
 from multimodal_eval.analysis.failures import Stored
+from multimodal_eval.analysis.renormalised import same_parts
 from multimodal_eval.analysis.slices import read_strata
 from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import float_values, integers
@@ -229,8 +230,9 @@ def require_enough_scored(name: str, scored: NDArray[np.bool_], *, allow_partial
     if not scored.any():
         raise ConfigError(f"{name}: no sample is scored in all runs")
     if left_out > MAX_LEFT_OUT * len(scored) and not allow_partial:
+        other = " or have other parts than in another" if name == COMPOSITE else ""
         raise ConfigError(
-            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run, more than "
+            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run{other}, more than "
             f"{MAX_LEFT_OUT:.0%}. Use --allow-partial to compare the remaining samples."
         )
 
@@ -296,6 +298,15 @@ def aligned_scores(
         raise UnknownNameError(f"part of {metric_name}", part, column.parts)
     values = column.parts[part] if part else column.values
     return AlignedScores(column, values[order], metric, part)
+
+
+def scored_in_all(
+    runs: Sequence[Stored], order: Sequence[Codes], name: str, scores: Sequence[AlignedScores]
+) -> NDArray[np.bool_]:
+    """The samples that are scored in all runs; of composites that leave missing parts out, with the same parts."""
+    scored: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(each.values) for each in scores])
+    same = same_parts(runs, order) if name == COMPOSITE else None
+    return scored if same is None else scored & same
 
 
 def without_record(runs: Sequence[Run], scores: Sequence[AlignedScores], order: Sequence[Codes]) -> NDArray[np.bool_]:

@@ -27,8 +27,10 @@ from multimodal_eval.analysis.pairing import (
     part_count,
     require_same_data,
     rows_by_id,
+    scored_in_all,
     shared_clusters,
 )
+from multimodal_eval.analysis.renormalised import same_parts
 from multimodal_eval.core.arrow import integers
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnavailableError
 from multimodal_eval.core.figure import Bounds, Figure
@@ -285,6 +287,8 @@ def _aligned(column: Column, *, allow_partial: bool) -> Column:
     candidates = [model for model in with_it if members[model].remark is None]
     if candidates:
         members |= _paired({model: members[model] for model in candidates}, column.metric)
+        if column.metric == COMPOSITE and not allow_partial:
+            members |= _with_other_parts({model: members[model] for model in candidates})
     first = _run(members[with_it[0]])
     described = replace(
         column,
@@ -362,6 +366,18 @@ def _paired(members: Mapping[str, Member], metric: str) -> dict[str, Member]:
     return paired
 
 
+def _with_other_parts(members: Mapping[str, Member]) -> dict[str, Member]:
+    """No run is compared if over 1% of the composites have different parts, as they leave missing parts out."""
+    paired = {model: member for model, member in members.items() if member.order is not None}
+    same = same_parts(
+        [_run(each) for each in paired.values()], [each.order for each in paired.values() if each.order is not None]
+    )
+    if same is None or (~same).sum() <= MAX_LEFT_OUT * len(same):
+        return {}
+    remark = f"{(~same).sum():,} of {len(same):,} composites have other parts than in another run"
+    return {model: replace(member, remark=remark, scores=None) for model, member in paired.items()}
+
+
 def _other_data(members: Mapping[str, Member], first: str, ordered: Mapping[str, Codes]) -> dict[str, str]:
     """The runs whose samples have other questions or references than those of the first, with the reason."""
     others = [model for model in ordered if model != first]
@@ -401,8 +417,10 @@ def _estimated(column: Column, members: dict[str, Member]) -> Column:
     compared = {model: member for model, member in members.items() if member.scores is not None}
     if not compared:
         return replace(column, members=members)
-    arrays = [member.scores.values for member in compared.values() if member.scores is not None]
-    scored = np.logical_and.reduce([~np.isnan(values) for values in arrays])
+    runs = [_run(member) for member in compared.values()]
+    order = [member.order for member in compared.values() if member.order is not None]
+    scores = [member.scores for member in compared.values() if member.scores is not None]
+    scored = scored_in_all(runs, order, column.metric, scores)
     first = next(iter(compared.values()))
     assert first.order is not None
     run, name = _run(first), first.entry.model

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from multimodal_eval.analysis.columns import Codes
-from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs, same_parts
+from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs
 from multimodal_eval.analysis.pairing import (
     pair_runs,
     require_same_data,
@@ -20,6 +20,7 @@ from multimodal_eval.analysis.pairing import (
     require_same_statistics,
     run_names,
 )
+from multimodal_eval.analysis.renormalised import same_parts
 from multimodal_eval.core.display import DASH
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnknownNameError
 from multimodal_eval.core.figure import Figure
