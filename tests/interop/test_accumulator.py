@@ -116,7 +116,8 @@ def test_a_value_is_a_float_with_an_interval():
     assert isinstance(score, float)
     assert score == 0.5
     assert (score.n_scored, score.n_total) == (2, 3)
-    assert repr(score) == "0.5000 (0.0945 to 0.9055)"  # Wilson's interval of 1 in 2
+    assert repr(score) == "0.5000 (0.0945 to 0.9055; 2 of 3 scored)"  # Wilson's interval of 1 in 2
+    assert score._repr_html_().count("2 of 3") == 1
     assert f"{score:.2f}" == "0.50"
     assert json.dumps(scores) == '{"exact_match": 0.5}'
     again = pickle.loads(pickle.dumps(score))
@@ -203,6 +204,7 @@ def test_one_sample_has_every_metric_but_those_that_need_a_corpus():
     assert (scores["cider_d"].n_scored, scores["cider_d"].n_total) == (0, 1)
     options = {"cider_d": {"df": "coco-val2014"}}
     assert str(options) in scores["cider_d"].method
+    assert scores["cider_d"].method in repr(scores)
     named = compute(predictions=["a dog"], references=[["a dog runs"]], metrics="cider_d", options=options)
     assert named["cider_d"] > 0
     with pytest.raises(InputError, match="CORPUS_TOO_SMALL"):

@@ -65,7 +65,8 @@ def score_blocks(score: Score) -> list[Block]:
 
 def score_value_blocks(score: Counted) -> list[Block]:
     """In one line."""
-    scored = "" if score.n_scored is None else f", {score.n_scored:,} of {score.n_total:,} samples scored"
+    is_known = score.n_scored is not None and score.n_scored == score.n_total  # else its `repr` says it
+    scored = f", {score.n_scored:,} of {score.n_total:,} samples scored" if is_known else ""
     return [Text(f"{score!r}{scored}")]
 
 

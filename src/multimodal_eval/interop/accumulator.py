@@ -12,6 +12,7 @@ The texts are collected, and `compute` scores them with `evaluate`. The results 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any, Self
 
 from multimodal_eval.core.display import HasHtml
@@ -51,8 +52,12 @@ class ScoreValue(HasHtml, float):
         return score
 
     def __repr__(self) -> str:
-        interval = "" if self.low is None or self.high is None else f" ({self.low:.4f} to {self.high:.4f})"
-        return f"{float(self):.4f}{interval}"
+        notes = [] if self.low is None or self.high is None else [f"{self.low:.4f} to {self.high:.4f}"]
+        if self.n_scored != self.n_total:
+            notes.append(f"{self.n_scored:,} of {self.n_total:,} scored")
+        if isnan(self):
+            notes.append(self.method)
+        return f"{float(self):.4f}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 class Accumulator:
