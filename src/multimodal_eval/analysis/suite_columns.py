@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -219,16 +218,7 @@ def _figure(run: Run, metric: str) -> Figure | None:
     whole = run.figures[name]
     if not part:
         return whole
-    figure = whole.parts.get(part)
-    if figure is None:
-        return None
-    return msgspec.structs.replace(
-        figure,
-        n_scored=whole.n_scored if figure.n_scored is None else figure.n_scored,
-        n_total=whole.n_total if figure.n_total is None else figure.n_total,
-        direction=whole.direction,
-        bounds=figure.bounds or whole.bounds,
-    )
+    return whole.part(part) if part in whole.parts else None
 
 
 def _member(entry: Entry, metric: str) -> Member:

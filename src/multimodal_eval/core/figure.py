@@ -114,6 +114,17 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
         """The signature, if there is one."""
         return None if self.signature is UNSET else self.signature
 
+    def part(self, name: str) -> Figure:
+        """A part with what it shares with its metric: direction, bounds, and the counts if it has none of its own."""
+        part = self.parts[name]
+        return msgspec.structs.replace(
+            part,
+            n_scored=self.n_scored if part.n_scored is None else part.n_scored,
+            n_total=self.n_total if part.n_total is None else part.n_total,
+            direction=self.better,
+            bounds=part.bounds or self.bounds,
+        )
+
     @property
     def bare(self) -> Figure:
         """The value with its interval alone."""

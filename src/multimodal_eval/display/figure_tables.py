@@ -5,7 +5,7 @@ Value, interval and counts of a figure are always there, its direction and metho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -34,6 +34,7 @@ __all__ = [
     "as_figures",
     "between",
     "coverage",
+    "failures_as",
     "figure_table",
     "grid_caption",
     "grid_lines",
@@ -171,10 +172,17 @@ def _conventions(shown: Sequence[Figure]) -> Iterator[str]:
         yield "as wrong: failed answers count as the worst value"
     if True in counted:
         yield "as blank: failed answers count as blank ones"
-    if any(figure.without_failures is not None for figure in shown):
-        yield "+: failed answers, which count as the worst value; left out: the score without them"
+    if kinds := {figure.kind for figure in shown if figure.without_failures is not None}:
+        yield f"+: failed answers, which count {failures_as(kinds)}; left out: the score without them"
     if any(figure.lowest is not None for figure in shown):
         yield "…: lowest and highest possible score"
+
+
+def failures_as(kinds: Collection[str | None]) -> str:
+    """What failed answers count as in scores of these kinds."""
+    if "corpus" not in kinds:
+        return "as the worst value"
+    return "as blank answers" if len(kinds) == 1 else "as the worst value, in corpus scores as blank answers"
 
 
 def _corrected(figure: Figure, whole: Figure) -> Figure:

@@ -47,6 +47,21 @@ def test_the_whole_paragraph(choices):
     assert "  version = {" + versions["multimodal_eval"] + "}," in text
 
 
+def test_what_failed_answers_count_as():
+    rows = [{"id": str(n), "references": ["a dog runs"], "generated_answer": "a dog"} for n in range(5)]
+    rows[0]["generated_answer"] = "[ERROR] time-out"
+    left_out, counted = (
+        evaluate(rows, metrics=["bleu", "exact_match"], count_failures=each) for each in (None, "wrong")
+    )
+    by_metric = export(left_out, "cite").text.split("exact_match, a mean")
+    assert ["as blank answers it is" in text for text in by_metric] == [True, False]
+    by_metric = export(counted, "cite").text.split("exact_match, a mean")
+    assert "Failed answers (1) count as blank answers; without them, it is" in by_metric[0]
+    assert "Failed answers (1) count as the worst value; without them, it is" in by_metric[1]
+    caption = export(counted, "markdown", marks="none").text.splitlines()[-1]
+    assert "failed answers, which count as the worst value, in corpus scores as blank answers." in caption
+
+
 def test_a_benchmark_is_cited_with_its_authors(tmp_path):
     write_sample(recipe("mmmu-val"), tmp_path / "copy")
     run = evaluate("mmmu-val", model="echo", task_data=tmp_path / "copy", allow_partial=True, output=tmp_path / "run")

@@ -9,6 +9,7 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.config import GenerationConfig, Parameters, RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.interop.export.tables import metric_table
 from multimodal_eval.run.generation import seeded
 from multimodal_eval.run.verify import verify_run
 
@@ -99,6 +100,9 @@ def test_failed_answers_are_left_out_of_pass_at_k():
     assert parts["pass@1"].value == pytest.approx(3 / 8)
     assert parts["pass@2"].value == pytest.approx(3 / 4)
     assert (parts["pass@4"].value, parts["pass@4"].method) == (1, "no interval: 1 sample")
+    # 6 of 8 answers are scored; both samples have a pass@2, one has a pass@4.
+    rows = {row["metric"]: (row["scored"], row["total"]) for row in metric_table([run]).to_pylist()}
+    assert (rows["exact_match"], rows["exact_match.pass@2"], rows["exact_match.pass@4"]) == ((6, 8), (2, 2), (1, 2))
 
 
 def test_intervals_are_clustered_by_the_groups_of_the_samples():

@@ -14,6 +14,7 @@ from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.records import statistics_of
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.display.figure_tables import failures_as
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted, estimate
 from multimodal_eval.interop.export.files import IDENTITY, UNNAMED, identity_of, published
@@ -71,9 +72,11 @@ def _value(run: Run, name: str) -> str:
     else:
         words += f"{shown.n_scored:,} of {shown.n_total:,} samples are scored"
     sentences = [words + "."]
+    failed, counts_as = counted(shown.failed or 0, "failed answer"), failures_as([run.kind_of(name)])
     if shown.with_failures is not None and shown.failed:
-        worst = _interval(shown.with_failures)
-        sentences.append(f"With the {counted(shown.failed, 'failed answer')} as the worst value it is {worst}.")
+        sentences.append(f"With the {failed} {counts_as} it is {_interval(shown.with_failures)}.")
+    if shown.without_failures is not None:
+        sentences.append(f"Failed answers ({shown.failed:,}) count {counts_as}; without them, it is {_interval(shown.without_failures)}.")
     if (rule := run.info.signatures[name].settings.get("rule") if name in run.info.signatures else None) is not None:
         sentences.append(f"Answers are read by the rule {rule}.")
     if name in run.info.config.judges and shown.labels is None:

@@ -156,7 +156,7 @@ def _values(run: Run, metric: str, entry: Figure | None) -> list[MetricValue]:
     signature = run.info.signatures.get(metric)
     value, raw = published(entry)
     figures: dict[str, Figure] = {metric: value, **({} if raw is None else {f"{metric}.{UNCORRECTED}": raw})}
-    figures |= {f"{metric}.{part}": each for part, each in entry.parts.items()}
+    figures |= {f"{metric}.{part}": entry.part(part) for part in entry.parts}
     text, claim = None if signature is None else signature.text, claim_of(run, metric)
     by_labels = entry.calibrated.signed if raw is not None and entry.calibrated is not None else None
     return [

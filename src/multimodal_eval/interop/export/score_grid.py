@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from msgspec.structs import replace
-
 from multimodal_eval.analysis.columns import Codes
 from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs
 from multimodal_eval.analysis.pairing import (
@@ -30,7 +28,7 @@ from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.blocks import Cell, Row, Strong, Table
-from multimodal_eval.display.figure_tables import coverage
+from multimodal_eval.display.figure_tables import coverage, failures_as
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted
 from multimodal_eval.interop.export.files import UNCORRECTED, claim_of
@@ -224,14 +222,10 @@ def _full_name(runs: Sequence[Run], name: str) -> str:
 def _figure(run: Run, name: str) -> Figure | None:
     """A metric, or a part of one with its counts."""
     metric, part = metric_and_part(name, run.entries)
-    entry = run.entries.get(metric)
+    entry = run.figures.get(metric)
     if entry is None or not part or part not in entry.parts:
         return None if part else entry
-    scored = entry.n_scored
-    if name in run.folder.part_schema("scores", 0).names:  # else it is a score of all samples together
-        column = run.scores([name]).column(name)
-        scored = len(column) - column.null_count
-    return replace(entry.parts[part], n_scored=scored, n_total=entry.n_total)
+    return entry.part(part)
 
 
 def _tested(
@@ -418,8 +412,9 @@ def _sentences(grid: ScoreGrid, options: OptionValues, same: str | None) -> Iter
     over = " over the samples that all of them have scored" if grid.comparison is not None else ""
     counts = "in parentheses: scored / total, or labels" if same is None else f"{same} samples scored"
     yield f"Scores of {runs}{over}; {counts}{grid.selection}."
-    if any(f.figure is not None and f.figure.without_failures is not None for row in grid.rows for f in row.cells):
-        yield "+: failed answers, which count as the worst value."
+    counts = (cell.figure for row in grid.rows for cell in row.cells if cell.figure is not None)
+    if kinds := {figure.kind for figure in counts if figure.without_failures is not None}:
+        yield f"+: failed answers, which count {failures_as(kinds)}."
     if any(each.figure is not None and each.figure.calibrated is not None for row in grid.rows for each in row.cells):
         yield f"With labels: corrected by human labels; {UNCORRECTED}: without them."
     yield from (f"{claim}." for claim in grid.claims)

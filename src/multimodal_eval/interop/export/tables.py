@@ -56,10 +56,10 @@ def metric_table(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> p
             rows.append({**common, "metric": metric, **_figure(run, entry), **_counts(entry), "note": note})
             if raw is not None:
                 rows.append({**common, "metric": f"{metric}.{UNCORRECTED}", **_figure(run, raw), **_counts(raw)})
-            for part, figure in entry.parts.items():
-                full = f"{metric}.{part}"
-                rows.append({"run": name, "metric": full, **_figure(run, figure), "direction": entry.better})
-                rows[-1]["kind"] = run.kind_of(full)
+            for part in entry.parts:
+                full, figure = f"{metric}.{part}", entry.part(part)
+                values = {**_figure(run, figure), **_counts(figure)}
+                rows.append({"run": name, "kind": run.kind_of(full), "metric": full, **values})
     return pa.Table.from_pylist(rows, schema=_COLUMNS)
 
 
@@ -73,7 +73,7 @@ def _counts(entry: Figure) -> dict[str, object]:
         "scored": entry.n_scored,
         "total": entry.n_total,
         "direction": entry.better,
-        "signature": getattr(entry, "signature", None),
+        "signature": entry.signed,
     }
 
 

@@ -387,8 +387,10 @@ def _calibrated(column: Column, labels: HumanLabels, averaging: Averaging, *, is
 def _part(values: NDArray[np.float64], column: Column, aggregate: Aggregation, averaging: Averaging) -> Figure:
     present = ~np.isnan(values)
     # Statistics cover exactly the scored rows; a part with other rows can only be averaged.
-    stats = column.stats if np.array_equal(present, column.scored) else None
-    return averaging.of(present).figure(aggregate, Rows(values[present], stats))
+    if np.array_equal(present, column.scored):
+        return averaging.of(present).figure(aggregate, Rows(values[present], column.stats))
+    figure = averaging.of(present).figure(aggregate, Rows(values[present]))
+    return replace_fields(figure, n_scored=int(present.sum()), n_total=len(present))
 
 
 def _never_scored(total: int, reason: str, direction: Direction) -> Figure:

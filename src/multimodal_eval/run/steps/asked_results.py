@@ -94,7 +94,9 @@ def with_epochs(
         kept = np.isfinite(each)
         if kept.any():
             aggregate = _chance if is_binary(values) else mean_estimate
-            parts[name] = _separate(by_sample.of(kept)).figure(aggregate, Rows(each[kept]))
+            part = _separate(by_sample.of(kept)).figure(aggregate, Rows(each[kept]))
+            counts = {} if np.isfinite(values).all() else {"n_scored": int(kept.sum()), "n_total": len(kept)}
+            parts[name] = msgspec.structs.replace(part, **counts)
     if "pass@1" in parts:
         first_try = parts["pass@1"].value
         if first_try is not None and entry.value is not None and isclose(first_try, entry.value, rel_tol=1e-12):
