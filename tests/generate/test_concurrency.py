@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import RetryableError
 from multimodal_eval.generate.concurrency import Controller, Load
-from multimodal_eval.generate.engine import Asker, Effort, for_each
-from multimodal_eval.generate.protocol import MalformedReplyError, RateLimitError
+from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError, for_each
+from multimodal_eval.generate.protocol import Answer, MalformedReplyError, RateLimitError
 from tests.generate.requests import asked, each
 from tests.generate.simulated_server import Server
 from tests.generate.virtual_time import simulated
@@ -232,3 +232,43 @@ def test_a_rate_limit_ends_the_start():
         assert not controller.load.is_starting
 
     simulated(main)
+
+
+@pytest.mark.parametrize("kind", ["HTTP 500", "HTTP 429", "time-out"])
+def test_samples_that_always_fail_end_soon_after_the_last_success(kind):
+    count, retries, tries, ends = 1000, 8, dict[str, int](), list[float]()
+
+    class Model:
+        label = "model"
+
+        async def is_alive(self) -> bool:
+            await asyncio.sleep(0.05)
+            return True
+
+        async def answer(self, request: Any) -> Any:
+            if int(request.prompt) % 100 == 7:
+                tries[request.prompt] = tries.get(request.prompt, 0) + 1
+                await asyncio.sleep(10_000 if kind == "time-out" else 0.05)
+                raise RateLimitError(kind) if kind == "HTTP 429" else RetryableError(kind)
+            await asyncio.sleep(0.05)
+            return Answer("yes")
+
+    async def main(clock: Callable[[], float]) -> float:
+        effort = Effort(concurrency=MOST, retries=retries, timeout=2.0)
+        asker = Asker(Model(), effort, clock=clock, draw=random.Random(1).random)
+
+        async def work(number: int) -> None:
+            try:
+                await asker.ask(asked(number))
+                ends.append(clock())
+            except OpenRequestError as error:
+                assert error.is_final
+                assert kind in str(error) or "no reply within 2 seconds" in str(error)
+
+        await for_each(each(range(count)), work, MOST + 10, asker)
+        return clock()
+
+    end = simulated(main)
+    assert len(ends) == count - 10
+    assert end - max(ends) < 60
+    assert set(tries.values()) <= {retries + 1, retries + 2}  # a rate limit of all requests uses none

@@ -107,6 +107,7 @@ class Load:
         self._successes = 0
         self._in_a_row = 0
         self._failing_since = 0.0
+        self.before_failures = 0.0  # the load at the first of the failures in a row
         self._asked: float | None = None  # the earliest end of the pauses that the failures in a row ask for
         self._pause = FIRST_PAUSE
         self._refused_at = 0.0  # load of the last failures beyond the usual share
@@ -177,16 +178,17 @@ class Load:
         else:
             self._count(ticket, now, failed=False)
 
-    def revive(self) -> None:
-        """Note that the endpoint is not down."""
+    def revive(self, least: float = 1.0) -> None:
+        """Note that the endpoint is not down; the load is at least this."""
         self._in_a_row, self._asked, self._pause = 0, None, FIRST_PAUSE
         self.resumes_at = None
-        self.is_starting, self.load = True, max(1.0, self.load / 2)
+        self.is_starting, self.load = True, min(max(least, self.load / 2), float(self.most))
         self._restart()
 
     def failed(self, ticket: Ticket, now: float, retry_after: float | None = None) -> None:
         """Note the failure of a request, and the pause in seconds that the endpoint asks for."""
-        self._failing_since = self._failing_since if self._in_a_row else now
+        if not self._in_a_row:
+            self._failing_since, self.before_failures = now, self.load
         self._in_a_row += 1
         if retry_after is not None:
             end = now + min(retry_after, LONGEST_ASKED)
@@ -392,9 +394,9 @@ class Controller:
         self._wake()
 
     def revive(self) -> None:
-        """Note that the endpoint is not down: it has answered another request."""
+        """Note that the endpoint is not down: it has answered another request, so that those that fail are at fault."""
         if self.is_down:
-            self.load.revive()
+            self.load.revive(max(FIRST, self.load.before_failures))
             self._wake()
 
     def _next(self) -> Ticket | None:
