@@ -285,9 +285,10 @@ def _array(stored: Mapping[Any, Any]) -> Floats:
 
 # Words that the small parser mistakes, and common words that it is given in their place.
 #
-# The parser knows few words. It takes "hydrant" for an adjective, and "a dog leaps over a log" for a noun phrase. Two
-# kinds of mistakes can be recognised without another parser: a word that WordNet lists only as a noun must be a noun,
-# and a plural cannot follow "a". A caption with such a word is parsed again, with a common word instead of it.
+# The parser knows few words. It takes "hydrant" for an adjective, and "a dog leaps over a log" for a noun phrase. Three
+# kinds of mistakes can be recognised without another parser: a word that WordNet lists only as a noun must be a noun, a
+# plural cannot follow "a", and a base form cannot follow a singular ("a bathroom sink"). A caption with such a word is
+# parsed again, with a common word instead of it.
 
 _SHORTEST = 3  # letters of a word that is known as a noun only
 _TAKEN_FOR_OTHERS = ("JJ", "VB", "RB")
@@ -301,7 +302,8 @@ def stand_ins(sentence: Sentence) -> dict[int, str]:
 
 def _stand_in(word: Word, sentence: Sentence) -> str | None:
     if word.tag[:2] in _TAKEN_FOR_OTHERS:
-        return _noun_like(word.text) if is_only_noun(word.text) else None
+        is_noun = is_only_noun(word.text) or _is_misplaced(word, sentence)
+        return _noun_like(word.text) if is_noun else None
     before = sentence[word.index - 1] if word.index else None
     if not word.is_noun or before is None or before.label != "compound" or before.head is not word:
         return None
@@ -309,6 +311,14 @@ def _stand_in(word: Word, sentence: Sentence) -> str | None:
     if word.tag in ("NNS", "NNPS"):  # "a dog leaps"
         return "walks" if follows_a and before.tag in ("NN", "NNP") and _is_verb_form(word.text) else None
     return "walk" if not follows_a and before.tag == "NNS" and _is_verb(word.text) else None  # "two dogs play"
+
+
+def _is_misplaced(word: Word, sentence: Sentence) -> bool:
+    """Whether a base form follows a noun, and no verb or "to" is before it: "a bathroom sink"."""
+    if word.tag != "VB" or word.index < 2 or sentence[word.index - 1].tag != "NN":
+        return False
+    has_verb = any(other.is_verb or other.tag in ("TO", "MD") for other in sentence[: word.index])
+    return not has_verb and bool(open_wordnet().senses(word.text, "NOUN"))
 
 
 @lru_cache(maxsize=_CACHED)

@@ -38,7 +38,7 @@ def test_without_the_parser_the_message_says_how_to_get_it():
 
 def test_the_signature_names_the_parser():
     signature = str(signature_of(resolve("spice")))
-    assert signature == "spice|v:1|parser:en-core-web-sm-3.6.0@4206b8f3|synonyms:wordnet-3.0|tokenizer:ptb"
+    assert signature == "spice|v:2|parser:en-core-web-sm-3.6.0@4206b8f3|synonyms:wordnet-3.0|tokenizer:ptb"
     assert str(signature_of(configured(resolve("spice"), {"openings": "plain"}))).endswith("|openings:plain")
 
 

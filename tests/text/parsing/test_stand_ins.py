@@ -30,6 +30,10 @@ def test_others(word):
         ("two/CD/nummod/3 dogs/NNS/compound/3 play/NN/ROOT/0", {2: "walk"}),
         ("a/DT/det/3 sports/NNS/compound/3 play/NN/ROOT/0", {}),
         ("a/DT/det/3 dog/NN/compound/3 biscuits/NNS/ROOT/0", {}),
+        # "a bathroom sink": a base form follows a singular only after "to" or another verb
+        ("a/DT/det/2 bathroom/NN/nsubj/3 sink/VB/ROOT/0", {2: "car"}),
+        ("help/VB/ROOT/0 a/DT/det/3 boat/NN/nsubj/4 sink/VB/ccomp/1", {}),
+        ("two/CD/nummod/2 boats/NNS/nsubj/3 sink/VBP/ROOT/0", {}),
     ],
 )
 def test_stand_ins(text, expected):

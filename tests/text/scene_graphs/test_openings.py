@@ -53,17 +53,66 @@ def test_a_bare_gerund_is_a_noun_only_with_an_object_and_one_phrase():
     assert tuples(HOLDING_IN) == ({"holding", "kite", "park"}, {("holding", "girl")}, {("kite", "in", "park")})
 
 
-def test_two_colours_before_a_bare_noun():
-    # the first colour is lost, and "on top of" is one relation, as if there were a verb
-    cat = (
-        "black/JJ/amod/4 and/CC/cc/1 white/JJ/conj/1 cat/NN/ROOT/0 sitting/VBG/acl/4 on/IN/prep/5 top/NN/pobj/6 "
-        "of/IN/prep/7 a/DT/det/10 box/NN/pobj/8"
+CAT = "black/JJ/amod/4 and/CC/cc/1 white/JJ/conj/1 cat/NN/ROOT/0"
+ON_TOP_OF_A_BOX = "on/IN/prep/5 top/NN/pobj/6 of/IN/prep/7 a/DT/det/10 box/NN/pobj/8"
+
+
+def test_two_colours_before_a_bare_noun_keep_the_subject():
+    # the first colour is lost, "sitting" is an adjective, and "on top of" is one relation, as if there were a verb
+    assert tuples(f"{CAT} sitting/VBG/acl/4 {ON_TOP_OF_A_BOX}") == (
+        {"cat", "top", "box"},
+        {("cat", "white"), ("cat", "sitting")},
+        {("cat", "on top of", "box")},
     )
-    assert tuples(cat) == (
-        {"sitting", "top", "box"},
-        {("sitting", "white"), ("sitting", "cat")},
-        {("sitting", "on top of", "box")},
+    standing = f"{CAT} standing/VBG/acl/4 in/IN/prep/5 snow/NN/pobj/6"
+    assert tuples(standing)[1] == {("cat", "black"), ("cat", "white"), ("cat", "standing")}
+
+
+def test_one_colour_keeps_the_subject_of_standing():
+    bear = "black/JJ/amod/2 bear/NN/ROOT/0 standing/VBG/acl/2 in/IN/prep/3 water/NN/pobj/4"
+    assert tuples(bear) == (
+        {"bear", "water"},
+        {("bear", "black"), ("bear", "standing")},
+        {("bear", "in", "water")},
     )
+
+
+def test_sitting_keeps_its_subject_and_loses_its_phrase():
+    girl = "a/DT/det/3 young/JJ/amod/3 girl/NN/ROOT/0 sitting/VBG/acl/3 on/IN/prep/4 a/DT/det/7 log/NN/pobj/5"
+    assert tuples(girl) == ({"girl", "log"}, {("girl", "young")}, set())
+
+
+def test_in_front_of_is_not_the_phrase_that_makes_riding_a_noun():
+    in_snow = "man/NN/ROOT/0 riding/VBG/acl/1 a/DT/det/4 horse/NN/dobj/2 in/IN/prep/2 snow/NN/pobj/5"
+    assert tuples(in_snow)[0] == {"riding", "horse", "snow"}
+    in_front = f"{in_snow.replace('snow', 'front')} of/IN/prep/6 snow/NN/pobj/7"
+    assert tuples(in_front)[0] == {"man", "horse", "front", "snow"}
+
+
+def test_a_group_whose_name_has_no_ending_of_a_plural_is_of_standing():
+    group = "herd/NN/ROOT/0 of/IN/prep/1 {} standing/VBG/acl/3 in/IN/prep/4 snow/NN/pobj/5"
+    assert tuples(group.format("sheep/NNS/pobj/2")) == (
+        {"herd", "standing", "snow"},
+        {("standing", "sheep")},
+        {("herd", "of", "standing"), ("standing", "in", "snow")},
+    )
+    assert tuples(group.format("cows/NNS/pobj/2"))[0] == {"herd", "cow", "snow"}
+    assert tuples(group.format("people/NNS/pobj/2"))[0] == {"herd", "people", "snow"}
+
+
+def test_a_man_and_a_tie_are_verbs_together():
+    tie = "{}/NN/ROOT/0 in/IN/prep/1 a/DT/det/4 suit/NN/pobj/2 and/CC/cc/4 tie/NN/conj/4"
+    assert tuples(tie.format("man")) == ({"suit"}, set(), set())
+    assert tuples(tie.format("woman")) == (
+        {"woman", "suit", "tie"},
+        set(),
+        {(w, "in", t) for w, t in [("woman", "suit"), ("woman", "tie")]},
+    )
+
+
+def test_skis_are_a_verb_after_riding():
+    skis = "man/NN/ROOT/0 riding/VBG/acl/1 skis/NNS/dobj/2 down/IN/prep/2 a/DT/det/6 slope/NN/pobj/4"
+    assert tuples(skis) == ({"riding", "slope"}, {("riding", "man")}, set())
 
 
 def test_stop_is_an_order():

@@ -35,6 +35,20 @@ CASES = {
         [],
         [("room", "with", "bed"), ("room", "with", "desk")],
     ),
+    # a room with a bed and a stove and a desk: the last noun of a list, which the parser calls an apposition
+    "a/DT/det/2 room/NN/ROOT/0 with/IN/prep/2 a/DT/det/5 bed/NN/pobj/3 and/CC/cc/5 a/DT/det/8 stove/NN/conj/5 "
+    "and/CC/cc/5 a/DT/det/11 desk/NN/appos/2": (
+        ["room", "bed", "stove", "desk"],
+        [],
+        [("room", "with", "bed"), ("room", "with", "stove"), ("room", "with", "desk")],
+    ),
+    # a view of a room with a desk: the room has the desk; a girl in white: "white" is an object
+    "a/DT/det/2 view/NN/ROOT/0 of/IN/prep/2 a/DT/det/5 room/NN/pobj/3 with/IN/prep/2 a/DT/det/8 desk/NN/pobj/6": (
+        ["view", "room", "desk"],
+        [],
+        [("view", "of", "room"), ("room", "with", "desk")],
+    ),
+    "a/DT/det/2 girl/NN/ROOT/0 in/IN/prep/2 white/JJ/pobj/3": (["girl", "white"], [], [("girl", "in", "white")]),
     # a snow covered hill
     "a/DT/det/4 snow/NN/npadvmod/3 covered/VBN/amod/4 hill/NN/ROOT/0": (
         ["snow", "hill"],

@@ -167,7 +167,7 @@ class Spice(SceneGraphMetric):
     """The F score of a caption's objects, attributes and relations against those of the references."""
 
     name = "spice"
-    version = "1"
+    version = "2"
     bounds = BoundsWithParts((0, 1), dict.fromkeys(("precision", "recall", *CATEGORIES), (0, 1)))
     options = Options(openings=OPENINGS)
 
@@ -201,7 +201,7 @@ class Spider(SceneGraphMetric):
     """The mean of SPICE and CIDEr-D."""
 
     name = "spider"
-    version = "1"
+    version = "2"
     bounds = BoundsWithParts((0, 5.5), {"spice": (0, 1), "cider_d": (0, 10)})
     options = Options(options_of(_declared), openings=OPENINGS)
     corpus = Corpus(document_frequencies, image_groups, named_frequencies)

@@ -25,26 +25,39 @@ from multimodal_eval.text.scene_graphs.matching import (
     Relation,
     SceneGraph,
     compare,
+    is_skiing,
+    is_tying,
     merged,
     opening_of,
 )
 
 # Attachments as Stanford's parser makes them, which SPICE uses: to the nearest noun.
 #
-# The two parsers disagree on three points that are frequent in captions. In each, the word moves to the nearer noun.
+# The two parsers disagree on a few points that are frequent in captions. In most, the word moves to the nearer noun.
+
+_NOUN_LABELS = ("pobj", "dobj", "nsubj")
+_PRONOMINAL = ("other", "another")  # "next to each other"
+_COORDINATED = ("conj", "appos", "attr", "dobj")  # what the parser calls the last noun of a list
 
 
 def attach_to_nearest(sentence: Sentence) -> None:
-    """Move coordinated nouns, participles and the phrases after "close up" to the nearest noun before them."""
+    """Move nouns of a list, participles, "with", and the phrases after "close up" to the nearest noun before them."""
     for word in sentence:
+        if word.tag == "JJ" and word.label in _NOUN_LABELS and word.text not in _PRONOMINAL:
+            word.is_noun = True  # "a girl in white"
         if word.label == "amod" and word.is_noun and word.head.index > word.index:
             word.label = "compound"  # "living room": a noun before a noun
-        elif word.label == "conj" and word.is_noun and word.head.is_noun:
+        elif word.label in _COORDINATED and word.is_noun:
             _lower_conjunct(word, sentence)
-        elif word.label == "acl" and word.head.is_noun and is_participle(word):
+        elif word.head.is_noun and (_is_with(word) or (word.label == "acl" and is_participle(word))):
             word.attach(innermost(word.head, word.index))
     if len(sentence) > 1 and "close" in (sentence[0].text, sentence[1].text):
         _lower_after_close_up(sentence)
+
+
+def _is_with(word: Word) -> bool:
+    """Whether it begins a phrase such as "with a mirror" in "a view of a bathroom with a mirror"."""
+    return word.label == "prep" and word.text == "with"
 
 
 def is_participle(word: Word) -> bool:
@@ -70,12 +83,14 @@ def innermost(noun: Word, before: int) -> Word:
 
 def _lower_conjunct(word: Word, sentence: Sentence) -> None:
     """In "a room with a bed and a desk", the desk belongs to the bed, not to the room."""
-    conjunctions = [other for other in sentence[word.head.index + 1 : word.index] if other.tag == "CC"]
-    if not conjunctions:
+    start = min((child.index for child in word.children if child.index < word.index), default=word.index)
+    if start < 2 or sentence[start - 1].tag != "CC":
         return
-    before = sentence[conjunctions[-1].index - 1]
-    if before.is_noun and before.label in ("pobj", "dobj") and before.index > word.head.index:
-        word.attach(before)
+    first = sentence[start - 2]
+    while first.label == "conj" and first.head.is_noun and first is not word.head:
+        first = first.head
+    if first.is_noun and first.label in ("pobj", "dobj") and first.index > word.head.index and first.head is not word:
+        word.attach(first, "conj")
 
 
 def _lower_after_close_up(sentence: Sentence) -> None:
@@ -114,18 +129,16 @@ class CaptionReading:
         self.words = sentence
         attach_to_nearest(sentence)
         self.opening: Opening = opening_of(sentence, openings)
-        if self.opening.noun_gerund is not None:
-            self.opening.noun_gerund.lemma = self.opening.noun_gerund.text
-        self._first_kept = 0 if self.opening.noun_gerund is None else self.opening.noun_gerund.index
+        self._read_gerund()
         self.has_verb = self.opening.is_coordinated or any(
-            word.is_verb and word is not self.opening.noun_gerund for word in sentence
+            word.is_verb and word is not self.opening.nominal_gerund for word in sentence
         )
         self._attach_after_gerund()
         self.inner_nouns = self._find_inner_nouns()
 
     def is_object(self, word: Word) -> bool:
         """Whether a word is an object of the scene."""
-        if word.index < self._first_kept:
+        if word in self._before_gerund:
             return False  # a modifier of the gerund
         if word is self.opening.noun_gerund:
             return True
@@ -144,9 +157,9 @@ class CaptionReading:
         gerund = self.opening.noun_gerund
         if gerund is None:
             return
-        for word in self.words[: gerund.index]:
+        for word in self._before_gerund:
             is_first_of_two = word.index == 0 and self.words[1].tag == "CC"  # "black and white cat sitting"
-            if word.tag in ("JJ", "JJR", "JJS", "NN", "NNP", "VBN") and not is_first_of_two:
+            if word.tag in ("JJ", "JJR", "JJS", "NN", "NNP", "NNS", "VBN") and not is_first_of_two:
                 yield word
 
     def resolved(self, word: Word) -> Word | None:
@@ -205,6 +218,34 @@ class CaptionReading:
             for noun in preposition.labelled("pobj")
             if self._is_three_words(preposition, noun)
         }
+
+    @property
+    def _before_gerund(self) -> Sentence:
+        """The words of the noun phrase of which the gerund is the head."""
+        gerund = self.opening.noun_gerund
+        return [] if gerund is None else self.words[self.opening.start : gerund.index]
+
+    def _read_gerund(self) -> None:
+        """Make the opening's gerund a noun or an adjective, and "tie" and "skis" verbs, if they are read so."""
+        gerund, start = self.opening.gerund, self.opening.start
+        for word in self.words:
+            if self.opening.reading == "order" and is_tying(word, self.words):
+                word.is_noun = False
+        if gerund is None:
+            return
+        if self.opening.nominal_gerund is not None:
+            gerund.lemma = gerund.text
+        if start:
+            gerund.attach(self.words[start - 1], "pobj")  # "herd of sheep standing": a herd of standing
+        if self.opening.reading == "adjective":  # "black bear standing in water": the bear is in water
+            subject = self.words[gerund.index - 1]
+            for phrase in list(gerund.labelled("prep", "advmod")):
+                phrase.attach(subject)
+            gerund.attach(subject, "amod")
+        for skis in [word for word in gerund.labelled("dobj") if is_skiing(word, gerund)]:
+            skis.is_noun = not self.opening.has_no_subject
+            for phrase in list(gerund.labelled("prep")) if self.opening.reading == "noun" else ():
+                phrase.attach(skis)
 
     def _attach_after_gerund(self) -> None:
         """What follows a gerund without a subject belongs to the nearest object, apart from its first phrase."""
@@ -384,7 +425,7 @@ def _modifiers(noun: Word, reading: CaptionReading) -> Iterator[Word]:
     """The modifiers of a noun, without a first word that is read as a verb ("stop sign")."""
     skips_first = reading.opening.reading == "order"
     gerund = reading.opening.noun_gerund
-    first = 0 if gerund is None else gerund.index
+    first = 0 if gerund is None or noun.index < gerund.index else gerund.index
     return (child for child in noun.children if child.index >= first and not (skips_first and child.index == 0))
 
 
@@ -392,7 +433,7 @@ def _noun_attributes(noun: Word, reading: CaptionReading) -> Iterator[Attribute]
     for modifier in _modifiers(noun, reading):
         if modifier.label == "amod":
             for other in modifier.with_conjuncts():
-                if _participle_noun(other) is None:
+                if _participle_noun(other) is None and not (reading.opening.loses_first_color and other.index == 0):
                     yield noun.lemma, other.lemma
         elif modifier.label == "nummod":
             yield noun.lemma, _number(modifier)

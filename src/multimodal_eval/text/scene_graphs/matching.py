@@ -237,23 +237,26 @@ def _tuples(graph: SceneGraph) -> Tuples:
 # How the original reads the opening of a caption: "a man riding a wave", "stop sign on a street".
 #
 # SPICE's parser was trained on newspapers and takes the opening of many captions for something else. Its output on COCO
-# shows three readings of a noun with a gerund, such as "a man riding", and one of certain first words:
+# shows four readings of a noun with a gerund, such as "a man riding", and one of certain first words:
 #
-#     a noun   frequent gerunds are the head of a noun phrase: "riding" is an object with the attribute "man"
-#     lost     the gerund is a verb without a subject: neither its object nor its first phrase is a relation
-#     clause   the noun is the subject, as people read it
-#     order    "stop", "fire" and "living" are verbs: "stop sign on a street" has no relation of the sign
+#     noun       frequent gerunds are the head of a noun phrase: "holding" is an object with the attribute "man"
+#     adjective  after a noun with a colour: "black bear standing in water" has a standing bear, and a bear in water
+#     lost       the gerund is a verb without a subject: neither its object nor its first phrase is a relation
+#     clause     the noun is the subject, as people read it
+#     order      the first word is a verb, such as "stop", "fire" and "living": "stop sign on a street"
 #
 # `plain` reads every opening as a clause. docs/metrics/spice.md has the agreement with the original for both.
 
-Reading = Literal["noun", "lost", "clause", "order", "none"]
+Reading = Literal["noun", "adjective", "lost", "clause", "order", "none"]
 Openings = Literal["original", "plain"]  # as the original reads them, or as people do
 
-NOUN_GERUNDS = frozenset({"holding", "riding", "sitting", "standing"})  # after "a man"
-BARE_NOUN_GERUNDS = frozenset({"eating", "holding", "swinging"})  # after a bare "man", with an object and one phrase
+NOUN_GERUNDS = frozenset({"holding", "riding"})  # after "a man"
+BARE_NOUN_GERUNDS = frozenset({"eating", "holding", "playing", "swinging"})  # after a bare "man", with one phrase
 ORDERS = frozenset({"fire", "living", "stop"})
 _OPENING_TAGS = frozenset("DT JJ JJR JJS NN NNP NNS CC VBN CD PRP$".split())
+_LATEST_OF = 3  # in "a herd of sheep"
 _DETERMINERS = ("DT", "CD", "PRP$")
+_ADJECTIVES = ("JJ", "JJR", "JJS", "VBN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +266,27 @@ class Opening:
     reading: Reading
     gerund: Word | None = None
     is_coordinated: bool = False  # "black and white cat sitting", whose gerund the original also takes for a verb
+    start: int = 0  # of the noun phrase before the gerund: after "of" in "herd of sheep standing"
 
     @property
     def noun_gerund(self) -> Word | None:
         """The gerund that is read as a noun."""
         return self.gerund if self.reading == "noun" else None
+
+    @property
+    def nominal_gerund(self) -> Word | None:
+        """The gerund that is read as a noun or an adjective."""
+        return self.gerund if self.reading in ("noun", "adjective") else None
+
+    @property
+    def loses_first_color(self) -> bool:
+        """Whether only the second of two colours counts: "black and white cat sitting"."""
+        return (
+            self.reading == "adjective"
+            and self.is_coordinated
+            and self.gerund is not None
+            and self.gerund.text == "sitting"
+        )
 
     @property
     def has_no_subject(self) -> bool:
@@ -283,11 +302,35 @@ def opening_of(sentence: Sentence, openings: Openings = "original") -> Opening:
     gerund = sentence[count] if 0 < count < len(sentence) else None
     if gerund is not None and _has_gerund(gerund, sentence[count - 1]):
         reading = _reading(sentence, gerund)
-        if reading != "clause":
-            is_coordinated = reading == "noun" and any(word.tag == "CC" for word in sentence[:count])
-            return Opening(reading, gerund, is_coordinated)
-    if len(sentence) > 1 and sentence[0].text in ORDERS and sentence[1].is_noun:
-        return Opening("order", gerund)
+        if reading != "clause" and not _is_order(sentence):
+            return Opening(reading, gerund, _is_coordinated(sentence[:count]))
+    return Opening("order", gerund) if _is_order(sentence) else _group(sentence)
+
+
+def _is_order(sentence: Sentence) -> bool:
+    """Whether the first word is read as a verb."""
+    first = sentence[0].text if len(sentence) > 1 else ""
+    is_man = first == "man" and any(is_tying(word, sentence) for word in sentence)
+    return is_man or (first in ORDERS and sentence[1].is_noun)
+
+
+def is_skiing(word: Word, gerund: Word) -> bool:
+    """Whether "skis" is a verb: "man riding skis"."""
+    return word.text == "skis" and gerund.text == "riding" and word.index == gerund.index + 1
+
+
+def is_tying(word: Word, sentence: Sentence) -> bool:
+    """Whether "tie" is a verb: "man in a suit and tie", in which "man" is one, too."""
+    return word.text == "tie" and word.index > 0 and sentence[word.index - 1].tag == "CC"
+
+
+def _group(sentence: Sentence) -> Opening:
+    """The reading of "herd of sheep standing": "standing" is a noun after a noun without the ending of a plural."""
+    of = next((word.index for word in sentence if word.text == "of"), 0)
+    for word in sentence[of + 2 : of + 4] if 0 < of < _LATEST_OF else []:
+        before = sentence[word.index - 1]
+        if word.text == "standing" and _has_gerund(word, before) and before.lemma == before.text != "people":
+            return Opening("noun", word, start=of + 1)
     return Opening("none")
 
 
@@ -296,33 +339,49 @@ def _has_gerund(word: Word, before: Word) -> bool:
 
 
 def _reading(sentence: Sentence, gerund: Word) -> Reading:
-    subject = sentence[gerund.index - 1]
+    opening = sentence[: gerund.index]
     has_object = gerund.has("dobj")
-    if subject.tag == "NNS":
+    if opening[-1].tag == "NNS":
         return "lost" if has_object else "clause"
-    if sentence[0].tag not in _DETERMINERS:
-        return _bare_reading(sentence, gerund)
-    phrases = _phrases(gerund)
-    if gerund.text in NOUN_GERUNDS and (gerund.text != "sitting" or len(phrases) <= 1):
-        return "noun"
-    return "lost" if has_object else "clause"
-
-
-def _bare_reading(sentence: Sentence, gerund: Word) -> Reading:
-    """The reading without a determiner: "man standing on a rock"."""
-    if any(word.tag == "CC" for word in sentence[: gerund.index]):  # "black and white cat"
-        return "noun" if gerund.text == "sitting" else "clause"
+    if opening[0].tag not in _DETERMINERS:
+        return _bare_reading(opening, gerund, sentence)
     if gerund.text == "standing":
+        return "adjective" if _is_coordinated(opening) else "noun"
+    if gerund.text in NOUN_GERUNDS and not any(word.tag in _ADJECTIVES for word in opening):
+        return "noun"
+    return "lost" if has_object or gerund.text == "sitting" else "clause"
+
+
+def _bare_reading(opening: Sentence, gerund: Word, sentence: Sentence) -> Reading:
+    """The reading without a determiner: "man holding a kite"."""
+    if gerund.text == "standing" and not gerund.has("dobj"):
+        return "adjective" if any(word.text in COLORS for word in opening) else "noun"
+    if _is_coordinated(opening):  # "black and white cat"
+        if gerund.text != "sitting":
+            return "clause"
+        return "lost" if any(word.label == "compound" for word in opening) else "adjective"
+    if any(is_skiing(word, gerund) for word in gerund.labelled("dobj")):
         return "noun"
     phrases = _phrases(gerund)
     later_verbs = any(word.is_verb and word.label != "amod" for word in sentence[gerund.index + 1 :])
     if not gerund.has("dobj") or len(phrases) != 1 or later_verbs:
         return "lost"
-    is_noun = gerund.text in BARE_NOUN_GERUNDS or (gerund.text == "riding" and phrases[0].text == "in")
+    is_noun = gerund.text in BARE_NOUN_GERUNDS or (gerund.text == "riding" and _is_plain_in(phrases[0]))
     return "noun" if is_noun else "lost"
+
+
+def _is_coordinated(opening: Sentence) -> bool:
+    """Whether it has two adjectives, such as "black and white"."""
+    return any(word.tag == "CC" for word in opening)
+
+
+def _is_plain_in(preposition: Word) -> bool:
+    """Whether a phrase is "in a field", and not "in front of a house"."""
+    return preposition.text == "in" and not any(target.has("prep") for target in preposition.labelled("pobj"))
 
 
 def _phrases(gerund: Word) -> list[Word]:
     """The prepositions after the gerund and after its objects."""
     after_gerund = list(gerund.labelled("prep"))
-    return after_gerund + [preposition for target in gerund.labelled("dobj") for preposition in target.labelled("prep")]
+    after_object = [preposition for target in gerund.labelled("dobj") for preposition in target.labelled("prep")]
+    return after_gerund + [preposition for preposition in after_object if preposition.text != "of"]
