@@ -147,6 +147,40 @@ def cut(world: World) -> None:
     world.published = [{"figure": "overall", "correct": 62, "total": 62}]
 
 
+def _with_explanations(world: World) -> None:
+    for row in world.parrot:
+        row["response"] += ". It is the colour that the image shows."
+    world.published = [{"figure": "overall", "correct": 62, "total": 62}]
+
+
+def some_cut_after_25(world: World) -> None:
+    _with_explanations(world)
+    for number, row in enumerate(world.parrot):
+        if not row["verdict"]:
+            row |= {"response": f"x{number:02d} it is on the left of it", "verdict": True}
+
+
+def some_cut_in_the_middle(world: World) -> None:
+    _with_explanations(world)
+    for number, row in enumerate(world.parrot):
+        if not row["verdict"]:
+            row |= {"response": f"x it is {'very ' * number}far on the left of", "verdict": True}
+
+
+def emptied_though_right(world: World) -> None:
+    for row in world.parrot[13:15]:
+        row["response"] = ""
+
+
+def more_answers_than_questions(world: World) -> None:
+    """Without questions, only the number of rows of the recipe tells."""
+    del world.entry["questions"]
+    world.data = f"{{source: their files, files: questions.jsonl, rows: {COUNT}}}"
+    given = {question["id"]: question for question in world.questions}
+    world.answers = [{**given[row["id"]], **row} for row in world.answers]
+    world.answers.append({**world.answers[0], "id": "q_999"})
+
+
 def index_gold(world: World) -> None:
     for question in world.questions:
         question["gold"] = str("ABCD".index(question["gold"]))
@@ -280,6 +314,10 @@ FAULTS: dict[Callable[[World], None], str] = {
     another_split: "split",
     other_rule: "rule",
     cut: "cut answers",
+    some_cut_after_25: "cut answers",
+    some_cut_in_the_middle: "cut answers",
+    emptied_though_right: "cut answers",
+    more_answers_than_questions: "unknown ids",
     index_gold: "gold",
     number_gold: "gold",
     as_fraction: "unit",
@@ -362,6 +400,21 @@ def test_a_rule_of_a_benchmark_that_extracts_reads_extractions(tmp_path, rule, c
     (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
     outcome = reproduce(tmp_path / "ledger.yaml").entries[0]
     assert (outcome.status, outcome.rule) == ("equal", f"{rule}/extracted")
+
+
+def test_letters_instead_of_the_texts_of_choices_as_gold_answers_are_named(tmp_path):
+    """MathVista's gold answers are texts."""
+    rows = [
+        {"id": str(number), "response": "", "extraction": letter, "gold": letter, "verdict": True}
+        for number, letter in enumerate("ABAB")
+    ]
+    rows = [row | {"question_type": "multi_choice", "choices": ["red", "blue"]} for row in rows]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    published = [{"figure": "overall", "correct": 4, "total": 4}]
+    entry = {"recipe": "mathvista-testmini", "answers": "answers.jsonl", "published": published}
+    (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
+    reason = reproduce(tmp_path / "ledger.yaml").entries[0].cells[0].reasons[0]
+    assert reason.sentence == "the gold answers are letters of choices, not their texts"
 
 
 @pytest.mark.slow

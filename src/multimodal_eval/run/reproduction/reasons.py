@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, product
 
 import msgspec
@@ -15,6 +15,7 @@ import numpy as np
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.evaluation.choices import SEEDS
 from multimodal_eval.run.reproduction.answers import FIELDS, Answers, Row, Source, answers_of, row_of, values_of
+from multimodal_eval.run.reproduction.cuts import cut_off, signs_of_cuts
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry
 from multimodal_eval.run.reproduction.records import Cell, Counts, Kind, Reason, Verdict
 from multimodal_eval.run.reproduction.scoring import Scored, Scorer, has_counts, has_value, status_of
@@ -25,7 +26,6 @@ SHOWN = 10
 _SAME = 1e-9
 _NEAR = 0.01  # relative; units differ by a factor of 10 at least
 _MOST_GROUPS = 100
-_SHORTEST_CUT = 12  # characters
 _CERTAIN = ("shifted ids", "gold")  # which are tried only if they give far more of the verdicts
 _OF_IDS = ("doubled ids", "missing ids")
 _READINGS = ("shifted ids", "gold", "rule")
@@ -104,16 +104,19 @@ class Reasons:
             else:
                 yield _named("missing ids", "questions have no answer", answers.missing)
         elif not answers.unknown:
-            yield from self._fewer_than_all()
+            yield from self._other_number()
         if answers.doubled:
             text = "answers are to a question that has one already; the first answer counts"
             yield _named("doubled ids", text, _ids(answers.doubled))
 
-    def _fewer_than_all(self) -> Iterator[Reason]:
-        """Questions of the benchmark that are in no file: whole categories, if figures are about them."""
+    def _other_number(self) -> Iterator[Reason]:
+        """Questions of the benchmark that are in no file: whole categories, if figures are about them. Or too many."""
         data, answered = self.scorer.recipe.task.data, len(self.scored.rows)
         rows = None if isinstance(data, str) or data.keep else data.rows
-        if not isinstance(rows, int) or answered >= rows or all(cell.status == "equal" for cell in self.cells):
+        if not isinstance(rows, int) or answered == rows or all(cell.status == "equal" for cell in self.cells):
+            return
+        if answered > rows:
+            yield Reason("unknown ids", f"{answered:,} answers, and the benchmark has {rows:,} questions")
             return
         lacking = [each.published.figure for each in self.cells if not self.scored.of(self._figure(each))]
         text = f"{answered:,} of the benchmark's {rows:,} questions have an answer"
@@ -137,15 +140,10 @@ class Reasons:
         return ""
 
     def _cut(self) -> Iterator[Reason]:
-        lengths = [len(row.response or "") for row in self.scored.rows]
-        longest = max(lengths, default=0)
-        cut = [row.id for row, length in zip(self.scored.rows, lengths, strict=True) if length == longest]
-        ends = {row.response for row, length in zip(self.scored.rows, lengths, strict=True) if length == longest}
-        if 2 * len(ends) < len(cut):  # the same answer, such as the text of a choice
-            return
-        if longest >= _SHORTEST_CUT and len(cut) >= max(3, len(lengths) // 50):
+        longest, cut = cut_off(self.scored.rows)
+        if cut:
             text = f"answers have exactly {longest:,} characters, and none has more: they are cut off"
-            yield _named("cut answers", text, cut)
+            yield _named("cut answers", text, _ids(cut))
 
     def _without_verdict(self) -> Iterator[Reason]:
         if self.stored is None:
@@ -170,11 +168,8 @@ class Reasons:
             return "reversed verdicts", ": every one is the reverse of ours"
         if all(row.columns.get("drawn") in (True, 1, "true", "True") for row in rows):
             return "draw", ": the authors drew these answers at random"
-        lengths = [len(row.response or "") for row in self.scored.rows]
-        longest = max(lengths)
-        share = sum(len(row.response or "") == longest for row in rows)
-        if longest >= _SHORTEST_CUT and lengths.count(longest) >= max(3, len(lengths) // 50) and 2 * share > len(rows):
-            return "cut answers", f": {share:,} of these answers are cut off"
+        if cut := signs_of_cuts(rows, self.scored.rows):
+            return "cut answers", cut
         extracted = self._extracted(rows)
         if extracted == len(rows):
             return "extraction", ": they are those of the authors' extraction, which reads something else in the answer"
@@ -269,18 +264,36 @@ class Reasons:
         return [row.id for row in rows if row.gold not in (row.choices or {}).values()] if is_number else []
 
     def _golds(self) -> Iterator[Variant]:
-        """Gold answers that are numbers of choices."""
-        if not self._numbered():
-            return
-        for first, with_text in product((0, 1), (False, True)):
-            golds = [_choice(row, first, with_text=with_text) for row in self.scored.rows]
+        """Gold answers that are numbers of choices; or letters instead of texts, or the reverse."""
+        readings: list[tuple[str, Callable[[Row], str | None]]] = [
+            ("letters of choices, not their texts", lambda row: (row.choices or {}).get(str(row.gold))),
+            ("texts of choices, not letters", _letter),
+        ]
+        if self._numbered():
+            readings = [
+                (
+                    f"numbers of choices, from {first} on, not letters",
+                    partial(_choice, first=first, with_text=with_text),
+                )
+                for first, with_text in product((0, 1), (False, True))
+            ]
+        for text, reading in readings:
+            others = [reading(row) for row in self.scored.rows]
+            if not any(others) or not all(
+                other for other, row in zip(others, self.scored.rows, strict=True) if row.choices
+            ):
+                continue
+            golds = [row.gold if other is None else other for other, row in zip(others, self.scored.rows, strict=True)]
             scored = self.scorer.scored(self.scored.rows, golds=golds)
             if self._is_better(scored):
-                yield Variant("gold", f"the gold answers are numbers of choices, from {first} on, not letters", scored)
+                yield Variant("gold", f"the gold answers are {text}", scored)
 
     def _rules(self) -> Iterator[Variant]:
+        if self.compared and not self.differing:  # the rule gives every verdict of the authors
+            return
         for rule in self.scorer.rules:
-            if rule == self.scorer.rule or rule in SEEDS:  # letters drawn in another order are nobody's
+            # Letters that are drawn by another rule than the benchmark's are nobody's.
+            if rule == self.scorer.rule or (rule in SEEDS and rule != self.scorer.usual_rule):
                 continue
             try:
                 yield Variant("rule", f"the rule {rule} gives it", self.scorer.scored(self.scored.rows, rule))
@@ -422,7 +435,7 @@ class Reasons:
             giving = [each for each in giving if each.kind in _READINGS and self._is_better(each.scored)]
         for variant in [each for each in giving if each.kind != "verdicts"][:1]:
             yield Reason(variant.kind, variant.sentence)
-        for name in [] if self._has_other_labels(cell) else list(self._without_category(cell))[:1]:
+        for name in [] if kinds or self._has_other_labels(cell) else list(self._without_category(cell))[:1]:
             yield Reason("category", f"it is the score without the answers with {name}")
 
     def _without_category(self, cell: Cell) -> Iterator[str]:
@@ -566,6 +579,11 @@ def _choice(row: Row, first: int, *, with_text: bool) -> str:
     letters = list((row.choices or {}).values() if with_text else row.choices or {})
     place = int(row.gold) - first if isinstance(row.gold, str) and row.gold.isdigit() else -1
     return letters[place] if 0 <= place < len(letters) else str(row.gold)
+
+
+def _letter(row: Row) -> str | None:
+    """The letter of the choice whose text is the gold answer."""
+    return next((letter for letter, text in (row.choices or {}).items() if text and text == row.gold), None)
 
 
 def _ids(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -100,7 +100,8 @@ class Scorer:
         self.options: dict[str, Any] = dict(task.options.get(leading, {}))
         self.axis = axis_of(resolve(self.name))
         self.part = (task.figure or "").partition(".")[2]
-        self.rule = entry.rule or task.reproduction.rule or task.rules.get(leading) or ""
+        self.usual_rule = task.reproduction.rule or task.rules.get(leading) or ""
+        self.rule = entry.rule or self.usual_rule
         if self.rule and self.axis is None:
             raise ConfigError(f"{where}: `rule`: {self.name} has no rules. Leave the key out")
         if self.extraction == "always" and f"{self.rule}{EXTRACTED}" in self.rules:
@@ -125,7 +126,7 @@ class Scorer:
         self,
         rows: Sequence[Row],
         rule: str | None = None,
-        golds: Sequence[str] | None = None,
+        golds: Sequence[str | list[str] | None] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Scored:
         """The scores of rows, by default under the rule of the published figures."""
@@ -133,7 +134,7 @@ class Scorer:
         metric = self.metric(rule, options)
         reads_extractions = self.extraction == "always"
         answers = [row.extraction if reads_extractions else row.response for row in rows]
-        chosen: Sequence[str | None] = golds if golds is not None else [None] * len(rows)
+        chosen = golds if golds is not None else [None] * len(rows)
         samples = [row.sample(text, gold) for row, text, gold in zip(rows, answers, chosen, strict=True)]
         if not samples:
             return Scored(metric, rows, [], self.part)
