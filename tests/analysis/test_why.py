@@ -84,6 +84,31 @@ def test_a_part_may_have_another_size_at_the_end_of_the_chain():
     }
 
 
+def test_boxes_are_gold_answers():
+    boxes = [[[0, 0, 10, 10]], [[0, 0, 10, 20]]]
+    first, second = (
+        evaluate([{"id": "0", "boxes": box, "generated_answer": "[0, 0, 10, 10]"}], metrics=["acc_at_iou"],
+                 options={"acc_at_iou": {"threshold": 0.9}}, progress=False)
+        for box in boxes
+    )  # fmt: skip
+    assert parts_of(why(first, second, names=("A", "B"))) == {"gold": -100}
+
+
+def test_other_samples_and_gold_answers_change_the_statistics_of_all_samples():
+    """CIDEr weights words by how many references have them: both parts move samples that are otherwise the same."""
+    texts = ("a red bus on a road", "a dog in the grass", "two cats on a bed", "a red car", "a bird on a branch")
+    rows = [{"id": str(n), "references": [text], "generated_answer": text[:-2]} for n, text in enumerate(texts)]
+    other = [{**rows[0], "references": ["a cat on a bed"]}, *rows[1:]]
+    runs = [evaluate(each, metrics=["cider_d"], progress=False) for each in (rows, rows[:4], other[:4])]
+    sizes = [Fraction(run["cider_d"]["value"]) for run in runs]
+    result = why(runs[0], runs[2], names=("A", "B"))
+    expected = {"samples": sizes[1] - sizes[0], "gold": sizes[2] - sizes[1]}
+    assert {name: float(value) for name, value in parts_of(result).items()} == pytest.approx(
+        {name: float(value) for name, value in expected.items()}
+    )
+    assert (result.sum_error, {part.confidence for part in result.parts}) == (0, {"certain"})
+
+
 def test_two_metrics_are_told_apart_by_what_they_read():
     # Both read "red" and "blue" as they are; exact_match wants all of the answer, contains a part of it.
     first = run_of(["red", "it is blue"], ["red", "blue"], "exact_match")

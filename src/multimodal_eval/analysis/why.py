@@ -12,23 +12,26 @@ N(B) - N(B with a_i).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import hypot
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.columns import cluster_codes
+from multimodal_eval.analysis.why_asked import Asked
 from multimodal_eval.analysis.why_chain import Chain, Codes, Rescorer
-from multimodal_eval.analysis.why_pairs import PARTS, Key, Side, Vector
+from multimodal_eval.analysis.why_pairs import PARTS, Key, Mask, Side, Vector
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import interval
+from multimodal_eval.stats.intervals import interval, within
+from multimodal_eval.stats.special import stdtrit
 
 __all__ = ["Confidence", "Example", "Part", "Why", "explained"]
 
@@ -122,9 +125,12 @@ class Why(Displayed):
         }
 
 
-def explained(a: Side, b: Side, rescorer: Rescorer) -> Why:
-    """Split the difference of two numbers into parts."""
-    return _Parts(a, b, rescorer).why()
+def explained(a: Side, b: Side, rescorer: Rescorer, ask: Callable[[Chain], Asked | None] | None = None) -> Why:
+    """Split the difference of two numbers into parts. `ask` asks a model again, which tells prompts from noise."""
+    parts = _Parts(a, b, rescorer)
+    if ask is not None:
+        parts.asked = ask(parts)
+    return parts.why()
 
 
 class _Parts(Chain):
@@ -155,14 +161,26 @@ class _Parts(Chain):
 
     def _order(self) -> list[Key]:
         """All nine parts, and joint parts after the last of their members."""
-        joint = {key for key in (*self.causes, *self.lump_keys) if len(key) > 1}
+        present = {self.causes[code] for code in np.unique(self.cause[~self._is_measured & (self.cause >= 0)]).tolist()}
+        measured = self.asked.keys if self.asked is not None else []
+        joint = {key for key in (*present, *self.lump_keys, *measured) if len(key) > 1}
         singles: list[Key] = [(part,) for part in PARTS]
         return sorted([*singles, *joint], key=lambda key: (PARTS.index(key[-1]), len(key), key))
 
+    @cached_property
+    def _is_measured(self) -> Mask:
+        """The samples between whose answers a model was asked again."""
+        result = np.zeros(len(self.pairs.ids), np.bool_)
+        if self.asked is not None:
+            result[self.asked.rows] = True
+        return result
+
     def _part(self, key: Key, value: Fraction, last: Fraction, before: Vector, after: Vector) -> Part:
         moved = np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after)))
-        ids = [self.pairs.ids[row] for row in moved.tolist()]
         confidence = self._confidence(key, moved, value)
+        if self.asked is not None and key in self.asked.keys:  # the others have the mean of those that were asked
+            moved = moved[~self._is_measured[moved] | np.isin(moved, self.asked.rows[self.asked.is_asked])]
+        ids = [self.pairs.ids[row] for row in moved.tolist()]
         settle = "" if confidence == "certain" else self._settle(key, confidence)
         figure = self._figure(key, value, before, after)
         examples = [self._example(row, before[row], after[row]) for row in moved[:EXAMPLES].tolist()]
@@ -174,6 +192,10 @@ class _Parts(Chain):
             return "certain"
         if key == ("aggregation",):
             return "certain" if not self._unexplained() else "unknown"
+        if self.asked is not None and key in self.asked.keys:
+            others = moved[~self._is_measured[moved]]
+            if all(self.causes[code] == ("answer",) for code in np.unique(self.cause[others]).tolist()):
+                return "measured"
         if "answer" in key or "prompt" in key or "decoding" in key:
             is_unknown = len(key) > 1 and bool(self.unknown_cause[moved[moved < self.pairs.both]].any())
             has_rules = any(name in key for name in ("reading", "scoring"))
@@ -186,7 +208,7 @@ class _Parts(Chain):
         return "certain"
 
     def _settle(self, key: Key, confidence: Confidence) -> str:
-        if confidence == "attributed":
+        if confidence in ("attributed", "measured"):
             return ""
         words = []
         for side in (self.a, self.b):
@@ -222,13 +244,31 @@ class _Parts(Chain):
         point = float(value)
         if key == ("aggregation",) or self.a.average != "micro" or self.a.strata is not None:
             return Figure(point, None, None, None, "no interval: not a mean over samples", name=" + ".join(key))
-        change = self._influence(after) - self._influence(before)
-        if not change.any():
+        change, error = self._influence(after) - self._influence(before), self._asking_error(key, after)
+        if not change.any() and not error:
             return Figure(point, None, None, None, "no interval: the mean does not change", name=" + ".join(key))
         bounds = (-100.0, 100.0) if self.scale == 100 else (None, None)
         estimate = Estimate(point, change, bounds=bounds)
         result = interval(estimate, self._clusters)
-        return Figure(point, result.stderr, result.low, result.high, result.method, name=" + ".join(key))
+        low, high, method = result.low, result.high, result.method
+        if self.asked is not None and error:
+            low, high = (
+                sign * hypot(0.0 if end is None else end - point, error) for sign, end in ((-1, low), (1, high))
+            )
+            low, high = within(point + low, point + high, estimate)
+            method = f"{method}, {int(self.asked.is_asked.sum()):,} of {len(self.asked.rows):,} samples asked again"
+        return Figure(point, result.stderr, low, high, method, name=" + ".join(key))
+
+    def _asking_error(self, key: Key, values: Vector) -> float:
+        """Half the width of the interval of a part that comes from the samples that were not asked."""
+        asked = self.asked
+        if asked is None or key not in asked.keys:
+            return 0.0
+        switch = {name: int(name in ("samples", "gold")) for name in PARTS}
+        errors = asked.steps(self.path(asked, switch))[1]
+        error = float(errors[asked.keys.index(key)])
+        freedom = max(1, int(asked.is_asked.sum()) - 1)
+        return float(stdtrit(freedom, 0.975)) * error * self.scale / int((~np.isnan(values)).sum())
 
     def _influence(self, values: Vector) -> Vector:
         """What each sample adds to the mean of those that are scored."""
@@ -269,7 +309,8 @@ class _Parts(Chain):
             return f"{count:,} {'sample has' if count == 1 else 'samples have'} another gold answer" if count else ""
         if part == "prompt":
             changes = _changes(a.prompting, b.prompting)
-            is_known = ("prompt",) in self.causes or ("prompt", "decoding") in self.causes
+            measured = self.asked.keys if self.asked is not None else []
+            is_known = {("prompt",), ("prompt", "decoding")} & {*self.causes, *measured}
             return changes or ("other prompts" if is_known else "")
         if part == "decoding":
             changes = _changes(a.decoding, b.decoding)

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multimodal_eval.analysis.why_asked import Asked, Steps
 from multimodal_eval.analysis.why_pairs import PARTS, Key, Mask, Side, Strata, Vector, causes_of, joined
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.evaluation.averages import Average, average_of
 from multimodal_eval.stats.exact import Nested, exact_mean
 
-__all__ = ["Chain", "Rescored", "Rescorer", "Sides"]
+__all__ = ["Chain", "Rescored", "Rescorer", "RowPairs", "Sides"]
 
 _ALL = frozenset((part,) for part in PARTS)
 _FREE, _STILL = -1, -2  # samples whose score is computed, and those with the same score in both
 _ROUNDING = Fraction(1, 10**12)
 Codes = NDArray[np.int64]
-Numbers = dict[str, int]
+RowPairs = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Whose ingredients a score is computed from: 0 is A, 1 is B."""
+    """Whose ingredients a score is computed from: 0 is A, 1 is B. Further answers are those of a model asked again."""
 
     gold: int
     answer: int
     failure: int
     reading: int
     scoring: int
+    corpus: tuple[int, int] = (0, 0)  # the samples, and their gold answers, of statistics such as those of CIDEr
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,11 @@ class Rescored:
 class Rescorer(Protocol):
     """Computes scores from ingredients of both sides."""
 
-    def __call__(self, rows: tuple[Sequence[int], Sequence[int]], sides: Sides) -> Rescored:
-        """The scores of samples, given by their rows in A and in B; -1 if a side does not have the sample."""
+    def __call__(self, rows: RowPairs, sides: Sides, corpus: RowPairs) -> Rescored:
+        """The scores of samples, given by their rows in A and in B; -1 if a side does not have the sample.
+
+        `corpus` are all samples, for statistics of them.
+        """
         ...
 
 
@@ -65,15 +71,18 @@ class Chain:
         self.reproduced = tuple(_at(s.reproduced, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
         explained = (_at(s.explained_by_read, r, False) for s, r in zip((a, b), pairs.rows, strict=True))
         self.accounted = [known | read for known, read in zip(self.reproduced, explained, strict=True)]
-        self.causes, codes, self.unknown_cause = causes_of(a, b, pairs)
+        self.causes, codes, self.unknown_cause, self.asked_other = causes_of(a, b, pairs)
         self.cause = np.full(len(pairs.ids), -1, np.int64)
         self.cause[: pairs.both] = codes
         self.new_gold = both & np.array([self._texts("gold", n) for n in range(len(pairs.ids))], np.bool_)
         self.fails = both & (self.failed[0] != self.failed[1])  # in one only
         self.rules = self._rules()
+        self.is_fitted = self._is_fitted()
         self._groups: dict[tuple[str, ...], Codes] = {}
         self._known: dict[Sides, dict[int, tuple[float, str | None]]] = {}
         self.lumps, self.lump_keys = self._lumps(both)
+        self.asked: Asked | None = None  # set if a model was asked again
+        self._paths: dict[Sides, Steps] = {}
         self.offsets = self._offsets()
 
     def _texts(self, column: str, row: int) -> bool:
@@ -82,6 +91,11 @@ class Chain:
         first = getattr(self.a, column)[i] if i >= 0 else None
         second = getattr(self.b, column)[j] if j >= 0 else None
         return first is not None and second is not None and first != second
+
+    def _is_fitted(self) -> bool:
+        """Whether a sample has another score because of other samples, or of their gold answers."""
+        others = len(self.pairs.ids) > self.pairs.both or bool(self.new_gold.any())
+        return others and (self.a.is_fitted or self.b.is_fitted)
 
     def _rules(self) -> dict[str, bool]:
         """Which of failure, reading and scoring are different."""
@@ -145,6 +159,8 @@ class Chain:
         is_b[self.fails] = switch["failure"] == 1
         free = np.flatnonzero((self.lumps[:both] == _FREE) & ~(self.failed[0][:both] & self.failed[1][:both]))
         values[free] = self._computed(free, is_b[free], switch)
+        if self.asked is not None:
+            values[self.asked.rows] = self._between(self.asked, switched, switch)
         dead = np.flatnonzero(self.failed[0][:both] & self.failed[1][:both] & (self.lumps[:both] == _FREE))
         values[dead] = self.values[switch["failure"]][dead]
         self._leave_out(values, switch)
@@ -157,7 +173,7 @@ class Chain:
         values[alone] = self._alone(alone, side, switch)
         return values
 
-    def _leave_out(self, values: Vector, switch: dict[str, int]) -> None:
+    def _leave_out(self, values: Vector, switch: Mapping[str, int]) -> None:
         """The same answer, unscored in one only, belongs to the part `failure`, whatever leaves it out."""
         both = np.arange(len(values)) < self.pairs.both
         is_out = np.isnan(self.values[0]) != np.isnan(self.values[1])
@@ -166,7 +182,7 @@ class Chain:
         wrong = chosen & (np.isnan(values) != np.isnan(wanted))
         values[wrong] = wanted[wrong]
 
-    def _computed(self, rows: Codes, is_b: Mask, switch: dict[str, int]) -> Vector:
+    def _computed(self, rows: Codes, is_b: Mask, switch: Mapping[str, int]) -> Vector:
         """Scores of samples in both: those of a side if all that differs is of that side, else computed."""
         mine, all_a, all_b = self._bits(rows, is_b, switch)
         values = np.where(all_a, self.values[0][rows], self.values[1][rows])
@@ -179,33 +195,90 @@ class Chain:
         for gold, answer in ((0, 0), (0, 1), (1, 0), (1, 1)):
             places = open_rows[(is_b[open_rows] == answer) & (self._gold_side(rows[open_rows], switch) == gold)]
             if len(places):
-                values[places] = self._rescored(rows[places], Sides(gold, answer, *(switch[n] for n in PARTS[5:8])))
+                values[places] = self._rescored(rows[places], self._sides(gold, answer, switch))
         return values
 
-    def _gold_side(self, rows: Codes, switch: dict[str, int]) -> Codes:
+    def _sides(self, gold: int, answer: int, switch: Mapping[str, int]) -> Sides:
+        corpus = (switch["samples"], switch["gold"]) if self.is_fitted else (0, 0)
+        return Sides(gold, answer, switch["failure"], switch["reading"], switch["scoring"], corpus)
+
+    def _gold_side(self, rows: Codes, switch: Mapping[str, int]) -> Codes:
         return np.where(self.new_gold[rows], switch["gold"], 0)
 
-    def _bits(self, rows: Codes, is_b: Mask, switch: dict[str, int]) -> tuple[Mask, Mask, Mask]:
+    def _bits(self, rows: Codes, is_b: Mask, switch: Mapping[str, int]) -> tuple[Mask, Mask, Mask]:
         """All rows, those in which everything that differs is A's, and those in which all of it is B's."""
         all_a, all_b = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
         other = (self.cause[rows] >= 0) | self.fails[rows]
         for differs, of_b in ((other, is_b), (self.new_gold[rows], np.full(len(rows), switch["gold"] == 1))):
             all_a &= ~differs | ~of_b
             all_b &= ~differs | of_b
-        for name, is_other in self.rules.items():
-            if is_other:
-                all_a &= switch[name] == 0
-                all_b &= switch[name] == 1
+        for name in self._of_all_samples:
+            all_a &= switch[name] == 0
+            all_b &= switch[name] == 1
         return np.ones(len(rows), np.bool_), all_a, all_b
 
-    def _alone(self, rows: Codes, side: int, switch: dict[str, int]) -> Vector:
+    # answers of a model that was asked again
+
+    @cached_property
+    def askable(self) -> Codes:
+        """The samples that were asked otherwise, and whose scores can be computed from any answer.
+
+        Those with equal answers are among them: other draws may differ.
+        """
+        both = self.pairs.both
+        failed = self.failed[0][:both] | self.failed[1][:both]
+        known = self.reproduced[0][:both] & self.reproduced[1][:both]
+        rows = np.flatnonzero(self.asked_other & known & ~failed)
+        first, last = self.ends(rows)
+        kept: Codes = rows[~np.isnan(first) & ~np.isnan(last)]
+        return kept
+
+    def ends(self, rows: Codes) -> tuple[Vector, Vector]:
+        """The scores of A's and of B's answers by the ingredients that are before the answers in the chain."""
+        switch = {name: int(name in ("samples", "gold")) for name in PARTS}
+        is_b = np.zeros(len(rows), np.bool_)
+        return self._computed(rows, is_b, switch), self._computed(rows, ~is_b, switch)
+
+    def _between(self, asked: Asked, switched: frozenset[Key], switch: Mapping[str, int]) -> Vector:
+        """The scores of the samples that could be asked about, between A's answers and B's."""
+        path = self.path(asked, switch)
+        done = np.array([key in switched for key in asked.keys], np.bool_)
+        if done.all():
+            at: Vector = path[-1]
+            return at
+        at = path[0] + asked.steps(path)[0][done].sum(axis=0)
+        held: Vector = np.where(np.isnan(at), path[-1] if done[-1] else path[0], at)
+        return held
+
+    def path(self, asked: Asked, switch: Mapping[str, int]) -> Steps:
+        """The scores of A's answers, of those to each request, and of B's."""
+        key = self._sides(switch["gold"], 0, switch)
+        if key not in self._paths:
+            is_b = np.zeros(len(asked.rows), np.bool_)
+            points = [self._computed(asked.rows, is_b, switch)]
+            for answer in range(2, len(asked.step_keys) + 1):
+                points.append(np.full(len(asked.rows), np.nan))
+                golds = self._gold_side(asked.rows, switch)
+                for gold in (0, 1):
+                    places = np.flatnonzero(asked.is_asked & (golds == gold))
+                    points[-1][places] = self._rescored(asked.rows[places], self._sides(gold, answer, switch))
+            self._paths[key] = np.array([*points, self._computed(asked.rows, ~is_b, switch)])
+        return self._paths[key]
+
+    @property
+    def _of_all_samples(self) -> list[str]:
+        """The parts that change the scores of all samples."""
+        fitted = ["samples", "gold"] if self.is_fitted else []
+        return [*fitted, *(name for name, is_other in self.rules.items() if is_other)]
+
+    def _alone(self, rows: Codes, side: int, switch: Mapping[str, int]) -> Vector:
         """Samples in one side only, by the rules of the chain if their scores can be computed."""
         values = self.values[side][rows].copy()
-        if all(switch[name] == side for name, differs in self.rules.items() if differs):
+        if all(switch[name] == side for name in self._of_all_samples):
             return values
         places = np.flatnonzero(self.reproduced[side][rows] & ~self.failed[side][rows])
         if len(places) and self.a.rule is not None and self.b.rule is not None:
-            values[places] = self._rescored(rows[places], Sides(side, side, *(switch[n] for n in PARTS[5:8])))
+            values[places] = self._rescored(rows[places], self._sides(side, side, switch))
         return values
 
     def _rescored(self, rows: Codes, sides: Sides) -> Vector:
@@ -214,7 +287,7 @@ class Chain:
             known = self._of(whole, rows)
             return np.array([known[row][0] for row in rows.tolist()], np.float64)
         # Two metrics: if both read the same, the difference is in the credit.
-        pure = [self._of(Sides(sides.gold, sides.answer, side, side, side), rows) for side in (0, 1)]
+        pure = [self._of(replace(sides, failure=side, reading=side, scoring=side), rows) for side in (0, 1)]
         reading, scoring = pure[sides.reading], pure[sides.scoring]
         return np.array(
             [
@@ -231,9 +304,15 @@ class Chain:
         known = self._known.setdefault(sides, {})
         missing = [row for row in rows.tolist() if row not in known]
         if missing:
-            scored = self.rescorer(([self.rows[0][n] for n in missing], [self.rows[1][n] for n in missing]), sides)
+            rows_of = ([self.rows[0][n] for n in missing], [self.rows[1][n] for n in missing])
+            scored = self.rescorer(rows_of, sides, self._corpus(sides.corpus[0]))
             known.update(zip(missing, zip(scored.values.tolist(), scored.read, strict=True), strict=True))
         return known
+
+    def _corpus(self, side: int) -> RowPairs:
+        """The rows of all samples of a side."""
+        kept = self.is_in[side]
+        return self.pairs.rows[0][kept].tolist(), self.pairs.rows[1][kept].tolist()
 
     # numbers
 
@@ -254,7 +333,7 @@ class Chain:
     @property
     def everything(self) -> frozenset[Key]:
         """All parts: the ingredients of B."""
-        return _ALL | {*self.causes, *self.lump_keys}
+        return _ALL | {*self.causes, *self.lump_keys, *(self.asked.keys if self.asked is not None else ())}
 
     @property
     def scale(self) -> int:

@@ -83,6 +83,7 @@ class Side:
     asked_with: Callable[[Sequence[int], Mapping[str, object]], Texts] | None = None  # digests, with other parameters
     strata: Strata | None = None
     model: str | None = None
+    is_fitted: bool = False  # the rule has statistics of all samples
     notes: Sequence[str] = ()  # what is not known, and what would settle it
     settles: Mapping[str, str] = field(default_factory=dict)  # part -> what would settle it
 
@@ -197,8 +198,10 @@ def _some(ids: Sequence[str]) -> str:
 # Why an answer is another one
 
 
-def causes_of(a: Side, b: Side, pairs: Pairs) -> tuple[list[Key], Codes, Mask]:
+def causes_of(a: Side, b: Side, pairs: Pairs) -> tuple[list[Key], Codes, Mask, Mask]:
     """The parts to which other answers belong: the keys, the key of each pair (-1: the same answer), what is unknown.
+
+    The last of the results says which pairs may have different requests.
 
     A pair whose prompt and parameters are both different belongs to both. If no pair has the same prompt and the same
     parameters, nothing tells how often a second answer is another one, unless both are generated at temperature 0.
@@ -222,7 +225,8 @@ def causes_of(a: Side, b: Side, pairs: Pairs) -> tuple[list[Key], Codes, Mask]:
             key = (*key, "answer")  # a second answer to the same request could be another one, too
         unknown[n] = prompt is None or decoding is None
         codes[n] = keys.setdefault(key, len(keys))
-    return list(keys), codes, unknown
+    asked_other = np.array([prompt is not True or same_decoding is not True for prompt in prompts], np.bool_)
+    return list(keys), codes, unknown, asked_other
 
 
 def _prompts(a: Side, b: Side, rows_a: Codes, rows_b: Codes, same_decoding: bool | None) -> list[bool | None]:

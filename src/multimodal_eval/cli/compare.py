@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 # Options that belong to one of the two questions.
 _OF_COMPARISONS = ("metrics", "baseline", "fail_if_worse", "by", "margin", "effect", "rounds", "plugins")
 _OF_WEIGHTS = ("concentration", "draws")
-_OF_WHY = ("runs", "why", "metrics", "format_", "plugins")
+_OF_ASKING = ("ask", "model", "base_url")
+_OF_WHY = ("runs", "why", "metrics", "format_", "plugins", *_OF_ASKING)
 
 
 @click.command(cls=LayeredCommand)
@@ -35,6 +36,15 @@ _OF_WHY = ("runs", "why", "metrics", "format_", "plugins")
     help="Instead, split the difference of two headline numbers into parts that add up to it: samples, gold, prompt, "
     "decoding, answer, failure, reading, scoring and aggregation. A side may be a log or a benchmark, too.",
 )
+@click.option(
+    "--ask",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --why, ask a model again for N samples, with the prompts and parameters of both. This measures what "
+    "these contribute.",
+)
+@click.option("--model", help="With --ask, the model: PROVIDER:NAME. The default is that of the runs.")
+@click.option("--base-url", help="With --ask, the address of the endpoint.")
 @click.option(
     "--metrics",
     help="Compare these metrics, separated by commas; bleu.bleu_1 is a part. The default is all shared. With --why, "
@@ -87,9 +97,14 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
     from multimodal_eval.core.machine import cores
 
     context = click.get_current_context()
+    asking = {name: params.pop(name) for name in _OF_ASKING}
     if params.pop("why"):
-        _explain(context, runs, params["metrics"], format_, plugins)
+        seed = {"seed": params["seed"]} if asking["ask"] is not None else {}
+        _explain(context, runs, params["metrics"], format_, plugins, {**asking, **seed})
         return
+    for name, value in asking.items():
+        if value is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --why")
     unused = _OF_COMPARISONS if params.pop("vary_weights") else _OF_WEIGHTS
     for option in context.command.params:
         if option.name in unused and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
@@ -116,19 +131,28 @@ def compare(runs: tuple[Any, ...], fail_if_worse: bool, format_: str, plugins: t
 
 
 def _explain(
-    context: click.Context, runs: tuple[Any, ...], metrics: str | None, format_: str, plugins: tuple[str, ...]
+    context: click.Context,
+    runs: tuple[Any, ...],
+    metrics: str | None,
+    format_: str,
+    plugins: tuple[str, ...],
+    asking: dict[str, Any],
 ) -> None:
     """Print why two numbers differ."""
     from multimodal_eval.run.why import why
 
     for option in context.command.params:
-        if option.name not in _OF_WHY and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+        is_used = option.name in _OF_WHY or option.name in asking
+        if not is_used and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{option.opts[0]} has no effect with --why")
+    for name in ("model", "base_url"):
+        if asking["ask"] is None and asking[name] is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --ask")
     if len(runs) != 2:
         raise click.UsageError(f"--why explains the difference of two numbers. Got {len(runs)}")
     register_plugins(plugins)
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
-    result = why(*runs, metrics=names)
+    result = why(*runs, metrics=names, **{**asking, "ask": asking["ask"] or 0})
     print_result(result, format_, result.to_dict)
 
 

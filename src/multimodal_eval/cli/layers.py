@@ -31,7 +31,7 @@ SECTIONS: dict[str, str] = {
     "--show-request --fetch --check --accept-open",
     "Judge": "--judge --judge-url --judge-key-env --judge-repeats --judge-concurrency --judge-prices --judge-budget "
     "--no-judge-cache --orders --skip-identical --pairs --until-ranked --ties --scale --anchor --prior --width",
-    "Test": "--why --baseline --fail-if-worse --margin --effect --rounds --vary-weights --concentration --draws "
+    "Test": "--why --ask --baseline --fail-if-worse --margin --effect --rounds --vary-weights --concentration --draws "
     "--samples --rates --lost --sd --group-size --group-correlation --power --resamples",
     "Labelling": "--label-run --pairwise --question --plan --hide-references --only-labels",
     "Output": "--output --name --percent --errors --transpose --resume --overwrite "

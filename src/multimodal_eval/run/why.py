@@ -20,10 +20,12 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.crosswalk import axis_of
 from multimodal_eval.run.evaluate import evaluate
+from multimodal_eval.run.generation import Model
 from multimodal_eval.run.import_log import import_log, recorded_settings
 from multimodal_eval.run.reproduction.answers import Row, Source, answers_of
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, read_ledger
 from multimodal_eval.run.rescore import rescore
+from multimodal_eval.run.why_asking import Asking
 from multimodal_eval.run.why_rules import Rescoring
 from multimodal_eval.run.why_sides import SideReader, Stated
 
@@ -33,14 +35,25 @@ _VERDICT = "published.verdict"
 
 
 def why(
-    a: Location | Run, b: Location | Run, *, metrics: Sequence[str] = (), names: Sequence[str] | None = None
+    a: Location | Run,
+    b: Location | Run,
+    *,
+    metrics: Sequence[str] = (),
+    names: Sequence[str] | None = None,
+    ask: int = 0,
+    model: Model | None = None,
+    base_url: str | None = None,
+    seed: int = 0,
 ) -> Why:
     """Split the difference of two headline numbers into parts that sum exactly to it.
 
     A side is a run, its folder, the log of another harness, a ledger with one entry of published answers, or the
     name of a benchmark, whose recipe then scores the answers of the other side. `metrics` names the score of both, or
-    that of each.
+    that of each. `ask` asks a model again, for this many samples with other requests, which measures what the prompt
+    and the parameters contribute. `model`, at `base_url`, is by default that of the runs.
     """
+    if ask < 0:
+        raise ConfigError(f"`ask` is a number of samples. Got {ask}")
     if len(metrics) > 2:
         raise ConfigError(f"name one metric, or that of each side. Got {', '.join(metrics)}")
     first, second = _opened(a, b)
@@ -63,7 +76,10 @@ def why(
             side.notes.append(
                 f"{each.run.headline} of {side.name} is not a mean over samples, so {side.metric} is explained"
             )
-    return explained(sides[0].side, sides[1].side, Rescoring((sides[0], sides[1])))
+    readers = (sides[0], sides[1])
+    rescoring = Rescoring(readers)
+    asking = Asking(readers, rescoring, ask, model, base_url, seed) if ask else None
+    return explained(readers[0].side, readers[1].side, rescoring, asking)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.why_chain import Rescored, Sides
+from multimodal_eval.analysis.why_chain import Rescored, RowPairs, Sides
 from multimodal_eval.analysis.why_pairs import Mask, Vector
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, fitted
@@ -115,28 +115,33 @@ def _read_of(details: Mapping[str, Any] | None) -> str | None:
     return None if read is None else str(read)
 
 
+def _with_gold(answer: Sample, gold: Sample) -> Sample:
+    return msgspec.structs.replace(answer, **{name: getattr(gold, name) for name in _GOLD})
+
+
 class Rescoring:
     """Scores the answers of one side with ingredients of the other."""
 
     def __init__(self, readers: tuple[Answers, Answers]) -> None:
         self.readers = readers
+        self.further: list[Mapping[int, Sample]] = []  # answers of a model that was asked again, by their rows in A
         self._metrics: dict[tuple[int, int, int], Metric] = {}
 
-    def __call__(self, rows: tuple[Sequence[int], Sequence[int]], sides: Sides) -> Rescored:
+    def __call__(self, rows: RowPairs, sides: Sides, corpus: RowPairs) -> Rescored:
         """The scores of samples, given by their rows in A and in B."""
         metric = self._metric(sides)
-        answering, golden = self.readers[sides.answer].samples, self.readers[sides.gold].samples
-        samples = [
-            self._sample(answering[i], golden[j] if j >= 0 else None) if sides.answer != sides.gold else answering[i]
-            for i, j in zip(rows[sides.answer], rows[sides.gold], strict=True)
-        ]
-        return _scored(metric, samples, answering)
+        fit = self._combined(corpus, *sides.corpus) if metric.corpus is not None else ()
+        return _scored(metric, self._combined(rows, sides.answer, sides.gold), fit)
 
-    def _sample(self, answer: Sample, gold: Sample | None) -> Sample:
-        if gold is None:
-            return answer
-        names = ("expected_answer", "references", "caption", "annotations", "boxes", "choices")
-        return msgspec.structs.replace(answer, **{name: getattr(gold, name) for name in names})
+    def _combined(self, rows: RowPairs, answer: int, gold: int) -> list[Sample]:
+        """The samples of one side with the gold answers of the other."""
+        place = answer if answer < len(self.readers) else 0
+        answering: Any = self.readers[place].samples if place == answer else self.further[answer - len(self.readers)]
+        golden = self.readers[gold].samples
+        if place == gold:
+            return [answering[row] for row in rows[place]]
+        pairs = zip(rows[place], rows[gold], strict=True)
+        return [_with_gold(answering[i], golden[j]) if j >= 0 else answering[i] for i, j in pairs]
 
     def _metric(self, sides: Sides) -> Metric:
         key = sides.failure, sides.reading, sides.scoring

@@ -15,8 +15,8 @@ from multimodal_eval.analysis.columns import column_names, read_scores
 from multimodal_eval.analysis.pairing import aligned_scores, metric_of, part_count
 from multimodal_eval.analysis.slices import slice_value
 from multimodal_eval.analysis.why_pairs import Mask, Ruling, Side, Strata, Texts, Vector
-from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
-from multimodal_eval.core.generation_config import Parameters
+from multimodal_eval.core.errors import ConfigError, InputError, MediaError, MultimodalEvalError
+from multimodal_eval.core.generation_config import GenerationConfig, Parameters
 from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.records import COMPOSITE, RECORDED
 from multimodal_eval.core.sample import Sample
@@ -26,6 +26,7 @@ from multimodal_eval.evaluation.choices import GoldError, gold_letters, has_key,
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.prompts import Prompts
+from multimodal_eval.generate.protocol import Request
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.crosswalk import axis_of
 from multimodal_eval.run.why_rules import AVERAGES, CONVENTIONS, READING, RULE, FoundRule, best_rules
@@ -195,6 +196,7 @@ class SideReader:
             asked_with=self._asked_with if self.run.info.config.generation is not None else None,
             strata=self.strata,
             model=self._model(),
+            is_fitted=self.base is not None and self.base.corpus is not None,
             notes=self.notes,
             settles=self.settles,
         )
@@ -274,24 +276,38 @@ class SideReader:
 
     def _asked_with(self, rows: Sequence[int], parameters: Mapping[str, object]) -> Texts:
         """The digests of these requests if they had other parameters; None if a request cannot be made again."""
-        settings = Consent(self.run.folder, self.run.info).config
-        config = settings.generation
-        if config is None or config.history or config.shots is not None:
-            return [None] * len(rows)
-        changed = msgspec.structs.replace(config, parameters=msgspec.convert(parameters, Parameters))
-        matched: list[str | None] = []
-
-        async def make() -> None:
-            prompts = Prompts(changed, settings.task, policy=policy_of(settings), seed=settings.seed)
-            samples = list(self.run.samples())
-            for row in rows:
-                matched.append(f"digest:{(await prompts.request(samples[row])).digest}")
-
         try:
-            run_async(make())
+            requests = self.requests(rows, parameters)
         except MultimodalEvalError:
             return [None] * len(rows)
-        return matched
+        return [None if request is None else f"digest:{request.digest}" for request in requests]
+
+    def requests(self, rows: Sequence[int], parameters: Mapping[str, object]) -> list[Request | None]:
+        """What was asked for these samples, with these parameters; None if a request cannot be made again."""
+        consent = Consent(self.run.folder, self.run.info)
+        settings, config = consent.config, consent.config.generation
+        if config is not None and (config.history or (config.shots is not None and not consent.is_own)):
+            return [None] * len(rows)
+        names = {name: parameters[name] for name in Parameters.__struct_fields__ if name in parameters}
+        if isinstance(names.get("stop"), str):
+            names["stop"] = [names["stop"]]
+        changed = msgspec.structs.replace(
+            config or GenerationConfig(model="the model of a log"),
+            parameters=msgspec.convert(names, Parameters, strict=False),
+        )
+        prompts = Prompts(changed, settings.task, policy=policy_of(settings), seed=settings.seed)
+        samples = list(self.run.samples())
+
+        async def made() -> list[Request | None]:
+            requests: list[Request | None] = []
+            for row in rows:
+                try:
+                    requests.append(await prompts.request(samples[row]))
+                except (MediaError, InputError):
+                    requests.append(None)
+            return requests
+
+        return run_async(made())
 
     def _model(self) -> str | None:
         info = self.run.info
@@ -446,6 +462,9 @@ def _gold(sample: Sample) -> str | None:
     if sample.choices:
         with suppress(GoldError):
             golds = gold_letters(sample, options_of(sample))
+    golds += [repr(each) for each in sample.boxes or ()]
+    if not golds and sample.annotations:
+        golds = [f"{name}: {value}" for name, value in sample.annotations.items()]
     return "\n".join(sorted(" ".join(gold.split()) for gold in golds)) if golds else None
 
 
