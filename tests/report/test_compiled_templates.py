@@ -1,10 +1,14 @@
 import sys
+from pathlib import Path
 
 import pytest
 from jinja2 import Environment
 
-from multimodal_eval.report import templating
+from multimodal_eval.report import compiled_templates
+from multimodal_eval.report.compiled_templates import compile_all
 from multimodal_eval.report.templating import templates
+
+REPORT = Path(compiled_templates.__file__).parent
 
 
 @pytest.fixture
@@ -18,7 +22,7 @@ def folder(tmp_path, monkeypatch):
 
 def page(folder, name="a & b"):
     """The page as a new process renders it."""
-    templating._IN_MEMORY.clear()
+    compiled_templates._IN_MEMORY.clear()
     return templates(folder).get_template("page.html.j2").render(name=name)
 
 
@@ -79,3 +83,22 @@ def test_nothing_is_written_if_python_may_not_write_bytecode(folder, monkeypatch
 def test_a_folder_that_cannot_be_written(folder):
     (folder.parent / "compiled").write_text("a file, not a folder")
     assert page(folder) == "<p>a &amp; b</p>"
+
+
+def test_a_wheel_has_all_templates_compiled(folder, monkeypatch):
+    shipped = folder.parent / "shipped"
+    compile_all(shipped)
+    monkeypatch.setattr(compiled_templates, "_SHIPPED", shipped)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    compiled_templates._IN_MEMORY.clear()
+    paths = sorted(REPORT.rglob("*.j2"))
+    assert len(paths) == len(list(shipped.glob("t*.py"))) > 10
+    for path in paths:
+        environment = templates(path.parent)
+        environment.filters = compiled_templates._AnyFilter(environment.filters)
+        code = environment.compile(path.read_text(encoding="utf-8"), path.name, path.name, raw=True)
+        assert code in {file.read_text(encoding="utf-8") for file in shipped.glob("t*.py")}
+        with monkeypatch.context() as patch:
+            patch.setattr(Environment, "compile", None)  # a compilation would fail
+            environment.get_template(path.name)
+    compiled_templates._IN_MEMORY.clear()

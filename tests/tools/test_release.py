@@ -172,6 +172,7 @@ class TestContents:
         *(f"multimodal_eval-1.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")),
         *(f"multimodal_eval/{name}" for name in ("py.typed", "cards/cider.md", "_native.abi3.so")),
         "multimodal_eval/models/shapes-clip/model.safetensors",
+        "multimodal_eval/report/compiled/t0123.py",
     )
 
     def test_missing_and_needless_files_of_an_archive(self, tmp_path):
@@ -189,9 +190,10 @@ class TestContents:
         assert contents.problems(wheel_with(tmp_path / "a.whl", *self.WHEEL)) == []
 
     def test_missing_and_needless_files_of_a_wheel(self, tmp_path):
-        names = [name for name in self.WHEEL if "NOTICE" not in name and "_native" not in name]
+        names = [name for name in self.WHEEL if not any(part in name for part in ("NOTICE", "_native", "compiled"))]
         faults = contents.problems(wheel_with(tmp_path / "a.whl", *names, "tests/__init__.py", "bench/a.py"))
         assert "multimodal_eval-1.dist-info/licenses/NOTICE is missing" in faults
+        assert "multimodal_eval/report/compiled is missing" in faults
         assert "tests is not needed" in faults
         assert "bench is not needed" in faults
         assert "one compiled extension is expected. Got [] instead" in faults

@@ -60,6 +60,8 @@ def _wheel_problems(names: Sequence[str]) -> list[str]:
     ]
     needed += [f"{PACKAGE}/{name}" for name in ("py.typed", "cards/cider.md", "models/shapes-clip/model.safetensors")]
     faults += [f"{name} is missing" for name in needed if name not in names]
+    if not any(name.startswith(f"{PACKAGE}/report/compiled/") for name in names):
+        faults.append(f"{PACKAGE}/report/compiled is missing")
     extensions = [name for name in names if _EXTENSION.fullmatch(name)]
     if len(extensions) != 1:
         faults.append(f"one compiled extension is expected. Got {extensions} instead")

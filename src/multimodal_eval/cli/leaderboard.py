@@ -29,7 +29,7 @@ from multimodal_eval.display.blocks import Block, Finding, Text
 if TYPE_CHECKING:
     from multimodal_eval.analysis.failures import Choice
     from multimodal_eval.analysis.leaderboard import Leaderboard
-    from multimodal_eval.contests.protocol import Contest
+    from multimodal_eval.contests.submissions import Contest
     from multimodal_eval.report.site.folder import SiteFolder
 
 

@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -16,7 +16,6 @@ from multimodal_eval.analysis.failures import Choice, rule_of
 from multimodal_eval.analysis.leaderboard import RESULT, Refused
 from multimodal_eval.contests.clarity.columns import file_columns
 from multimodal_eval.contests.clarity.labels import TASKS
-from multimodal_eval.contests.protocol import Contest, Prepared
 from multimodal_eval.contests.shared_task.submitted_answers import MODEL_FIELDS, read_submitted
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, RunFolderError, described
@@ -28,17 +27,19 @@ from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_and_vqa import read_vqa
 from multimodal_eval.data.readers.column_names import peeked
 from multimodal_eval.data.readers.formats import SUFFIXES, Reader, reader_of
-from multimodal_eval.data.readers.inputs import FileInput
+from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_object
 from multimodal_eval.data.readers.memory_input import JoinedInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, Storage, below, storage_at
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import AHEAD, in_order
 from multimodal_eval.run.engine.local import process_pool, submit
 from multimodal_eval.run.opening import planned
 from multimodal_eval.run.plan import Plan, make_plan
+from multimodal_eval.run.start import start
 
 Kind = Literal["dialogue", "clarity", "samples"]
 
@@ -320,3 +321,30 @@ def public_reason(error: BaseException) -> str:
 
 def _meaning(code: str) -> str:
     return f"{code}: {_MEANINGS[code]}" if code else "other problems of the input"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A submission whose files are valid, ready to be scored."""
+
+    plan: Plan
+    source: Input
+
+    def score(self, location: Location, progress: Progress = silent, *, overwrite: bool | None = None) -> Run:
+        """Score the submission and store it in a new run folder; `overwrite` is as in RunFolder.create."""
+        start(self.plan, self.source, location, progress=progress, overwrite=overwrite)
+        return Run(location)
+
+
+class Contest(Protocol):
+    """Gold data and settings, the same for every submission. It can be pickled."""
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of the metrics and composites that a run will have."""
+
+    def accepts(self, path: Path) -> bool:
+        """Whether a file or folder can be a submission, by its name and kind."""
+
+    def prepare(self, submission: Path) -> Prepared:
+        """Read and check a submission; all of its problems are raised together."""

@@ -10,7 +10,7 @@ from multimodal_eval.contests.clarity.columns import ClarityColumns, label_colum
 from multimodal_eval.contests.clarity.dataset import Dataset, paired, read_dataset, samples_of
 from multimodal_eval.contests.clarity.labels import TASKS, ClarityTask, TaskName
 from multimodal_eval.contests.clarity.predictions import Predictions, UnknownLabels, read_predictions
-from multimodal_eval.contests.protocol import Prepared
+from multimodal_eval.contests.submissions import Prepared
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import RunFolderError, shorten
 from multimodal_eval.core.progress import Progress, silent

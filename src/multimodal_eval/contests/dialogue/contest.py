@@ -31,7 +31,7 @@ from multimodal_eval.contests.dialogue.dialogues import (
     samples_of,
     type_of,
 )
-from multimodal_eval.contests.protocol import Prepared
+from multimodal_eval.contests.submissions import Prepared
 from multimodal_eval.core.config import RunConfig, StrataConfig
 from multimodal_eval.core.conversation import Part
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError

@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from multimodal_eval.contests.protocol import Prepared
 from multimodal_eval.contests.shared_task.submitted_answers import read_answers, submitted_file
+from multimodal_eval.contests.submissions import Prepared
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
 from multimodal_eval.core.figure import Figure
