@@ -213,7 +213,7 @@ def _bare(case: _MetricCase) -> Iterator[str]:
             "`needs`: samples without them are then unscored"
         )
     if metric(bare) != 0.0:
-        yield f"called with a sample without fields, it returns {metric(bare)} and not 0.0"
+        yield f"for a sample without fields it returns {metric(bare)} instead of 0.0"
 
 
 def _failed_answer(case: _MetricCase) -> Iterator[str]:
@@ -342,7 +342,9 @@ def _check_one_rule(rule: Rule, cases: Sequence[tuple[Any, Any]]) -> None:
 def _rule_faults(rule: Rule, family: RuleContract) -> Iterator[str]:
     for answer in ANSWERS:
         arguments = copy.deepcopy(family.arguments)
-        what = f"it fails on the answer {shorten(answer)}. Any text must be read; what cannot be is unread"
+        what = (
+            f"it fails on the answer {shorten(answer)}. A rule accepts any text, and returns unread if it finds nothing"
+        )
         value = _called(f"{rule.name}: {what}", partial(rule.function, answer, *arguments))
         if not family.fits(value):
             yield f"for the answer {shorten(answer)} it must return {family.returns}. Got {shorten(value)}"

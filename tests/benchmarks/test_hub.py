@@ -98,7 +98,7 @@ def test_a_gated_dataset_needs_a_token(hub, monkeypatch):
     [
         (
             lambda dataset: dataset.other.update({SHARD: dataset.files[SHARD][:-4] + b"----"}),
-            "is not what it should be",
+            "is corrupt",
         ),
         (
             lambda dataset: dataset.files.update({"a/b/val-0.parquet": dataset.files.pop(SHARD)}),

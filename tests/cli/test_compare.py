@@ -139,7 +139,7 @@ def test_a_gate_on_the_end_of_an_interval(folder):
 def test_power(folder):
     out = mmeval("power", "--rates", "0.70,0.74", "--effect", "0.04").stdout
     # psi = 2 * .7 * .26 + .04: n = (1.959964 sqrt(psi) + .841621 sqrt(psi - .0016))^2 / .0016 = 1,980
-    assert "1,980 samples show a difference of 0.04 with 80% probability" in out
+    assert "1,980 samples detect a difference of 0.04 with 80% probability" in out
     result = json.loads(mmeval("power", "--sd", "0.3", "--samples", "500", "--format", "json").stdout)
     assert [point["samples"] for point in result["points"]] == [125, 250, 500, 1000, 2000]
     # (1.9647 + .8426) * .3 / sqrt(500)

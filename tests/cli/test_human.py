@@ -91,7 +91,7 @@ def test_calibrate_two_runs(folder):
     assert "differences, calibrated by human labels" in out
     label_file(judged_samples())
     missing = mmeval("judge", "calibrate", "a", "b", "--human", "labels.jsonl", code=1).stderr
-    assert "labels.jsonl:1: the label does not say whose answer it is of" in missing
+    assert "labels.jsonl:1: the label does not say which run its answer is from" in missing
     assert "-o stores one run" in mmeval("judge", "calibrate", "a", "b", "--human", "rating", "-o", "x", code=2).stderr
 
 

@@ -312,7 +312,7 @@ def no_models(tmp_path, monkeypatch):
 def test_a_dry_run_needs_no_model_of_a_metric(data, model, no_models):
     done = mmeval("run", data, "--model", "counting:x", "--task", "vqa", "--dry-run")
     assert "requests       4\n" in done.stdout
-    assert "To be fetched before the run: what clip_score, semantic_similarity" in done.stdout
+    assert "To fetch before the run: the resources that clip_score, semantic_similarity" in done.stdout
 
 
 def test_missing_models_of_metrics_stop_a_run_before_anything_is_asked(data, model, no_models):

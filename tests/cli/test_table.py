@@ -32,6 +32,17 @@ def test_a_narrow_terminal_shows_every_column(folder, monkeypatch):
         assert text in out
 
 
+def test_why_no_cell_is_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": str(number), "references": ["a dog"], "generated_answer": "a dog"} for number in range(4)]
+    for name, answers in [("wren", rows), ("finch", [{**rows[0], "generated_answer": None}, *rows[1:]])]:
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
+        mmeval("score", f"{name}.jsonl", "--metrics", "exact_match", "-o", f"runs/{name}/task")
+    assert "No cell is compared: no task has two comparable models" in mmeval("table", "runs").stdout
+    alone = mmeval("table", "runs", "--models", "wren").stdout
+    assert "No cell is compared: each task has a single model" in alone
+
+
 def test_formats_and_files(folder, tmp_path):
     latex = mmeval("table", str(folder), "--format", "latex").stdout
     assert r"\textbf{0.833 $\star$}" in latex

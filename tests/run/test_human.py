@@ -289,7 +289,7 @@ def test_labels_of_other_samples_and_runs_are_refused(unlabelled, run, tmp_path)
     path.write_text('{"id": "s0", "label": 1}\n{"id": "t0", "label": 1}\n')
     with pytest.raises(InputError, match=r"labels.jsonl:2: UNMATCHED: the label belongs to no sample.*'t0'"):
         calibrate([unlabelled], path)
-    with pytest.raises(ConfigError, match=r"labels.jsonl:1: the label does not say whose answer it is of"):
+    with pytest.raises(ConfigError, match=r"labels.jsonl:1: the label does not say which run its answer is from"):
         calibrate([unlabelled, run], path)
     path.write_text('{"id": "s0", "label": 1, "run": "third"}\n')
     with pytest.raises(UnknownNameError, match="third"):

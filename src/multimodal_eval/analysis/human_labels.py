@@ -246,8 +246,8 @@ def refuse_foreign_labels(labels: Sequence[HumanLabel], folders: Sequence[RunFol
         elif label.run is None:
             if len(folders) > 1:
                 raise ConfigError(
-                    f"{file}:{label.line}: the label does not say whose answer it is of. With several runs, every "
-                    f"label needs the column `run`: {' or '.join(names)}"
+                    f"{file}:{label.line}: the label does not say which run its answer is from. With several runs, "
+                    f"every label needs the column `run`: {' or '.join(names)}"
                 )
             matched = True
         else:

@@ -237,7 +237,7 @@ class _Parts(Chain):
         if scales != {1, 100}:
             return []
         percent, share = (self.a, self.b) if self.a.scale == 100 else (self.b, self.a)
-        return [f"{percent.name} states percent, {share.name} a share: both are compared in percent"]
+        return [f"{percent.name} is in percent, {share.name} is a fraction; both are compared in percent"]
 
     def _figure(self, key: Key, value: Fraction, before: Vector, after: Vector) -> Figure:
         """The interval of the part: one sample more or less of the same kind."""

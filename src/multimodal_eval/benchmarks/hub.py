@@ -176,9 +176,7 @@ def _checked(hub: HubData, name: str, path: Path, listed: _Listed) -> FetchedFil
     ]
     if faults:
         path.unlink()
-        raise FetchError(
-            f"{hub.repository}: {name} is not what it should be: {faults[0]}. It was removed. Fetch it again"
-        )
+        raise FetchError(f"{hub.repository}: {name} is corrupt: {faults[0]}. It was removed. Fetch it again")
     return FetchedFile(size, sha256)
 
 

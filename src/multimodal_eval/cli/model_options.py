@@ -177,7 +177,7 @@ _PROMPT: tuple[Decorator, ...] = (
     click.option("--schema", type=click.Path(), help="Ask for answers that follow the JSON Schema in this file."),
     click.option("--shots", type=click.Path(), help="Show the model solved examples from this file first."),
     click.option("--history", is_flag=True, default=None, help="The samples of a `group` are the turns of a dialogue."),
-    click.option("--shot-count", type=click.IntRange(0), help="Show only this many of the examples, by --seed."),
+    click.option("--shot-count", type=click.IntRange(0), help="Use only this many of the examples, drawn by --seed."),
 )
 _SAMPLING: tuple[Decorator, ...] = (
     click.option("--temperature", type=click.FloatRange(0), help="The temperature. 0 is as deterministic as possible."),

@@ -389,7 +389,7 @@ def _show_questions_about(plan: Plan, source: Input, name: str) -> None:
 def _unavailable(plan: Plan) -> Iterator[str]:
     """A line about metrics that the run itself would refuse."""
     if plan.unavailable:
-        yield f"To be fetched before the run: what {', '.join(plan.unavailable)} need (`mmeval fetch`)."
+        yield f"To fetch before the run: the resources that {', '.join(plan.unavailable)} need (`mmeval fetch`)."
 
 
 def _end() -> tuple[str, str]:

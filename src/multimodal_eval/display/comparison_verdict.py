@@ -82,7 +82,7 @@ def carried(carrier: Carrier, of_pair: str = "") -> str:
     """A sample that carries much of a difference."""
     without = signed(carrier.without, None, None)
     return (
-        f"the sample {label(carrier.sample)} carries {carrier.share:.0%} of the difference{of_pair}, which is "
+        f"the sample {label(carrier.sample)} accounts for {carrier.share:.0%} of the difference{of_pair}, which is "
         f"{without} without it"
     )
 
@@ -140,7 +140,7 @@ def _enough(metric: MetricComparison, pair: Pair) -> Iterator[Verdict]:
     """Whether the samples can show a difference of the observed size."""
     if pair.detectable is None:
         is_equal = pair.stderr == 0
-        equal = "All paired differences are equal: they say nothing about other samples."
+        equal = "All paired differences are equal, which says nothing about other samples."
         few = f"{counted(metric.samples, 'sample')} are too few for a test."
         yield Verdict(ENOUGH, equal if is_equal else few, "warning")
         return
@@ -208,7 +208,7 @@ def _agreement_of_one(other: MetricComparison, main: MetricComparison) -> Verdic
     """Whether the only other metric says the same."""
     pair, gain = other.pairs[0], _gain(other)
     if gain == 0:
-        return Verdict(AGREE, f"By the other metric, {label(printed(other.name))}, the runs are equal.")
+        return Verdict(AGREE, f"On the other metric, {label(printed(other.name))}, the runs are equal.")
     is_certain, agrees = pair.verdict in ("better", "worse"), gain * _gain(main) >= 0
     ahead = label(pair.second if gain > 0 else pair.first)
     also = " also" if agrees else ""

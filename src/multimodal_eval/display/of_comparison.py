@@ -296,7 +296,7 @@ def power_blocks(table: PowerTable) -> Iterator[Block]:
         rows.append(Row(cells, is_strong=point.samples == table.needed))
     yield Table(heads, rows, 0, f"paired comparison: {table.spread.source}")
     if table.needed is not None:
-        shown = f"show a difference of {table.effect:g} with {table.wanted:.0%} probability"
+        shown = f"detect a difference of {table.effect:g} with {table.wanted:.0%} probability"
         yield Text(f"{counted(table.needed, 'sample')} {shown}")
     spread = table.spread
     kind = (
@@ -306,7 +306,9 @@ def power_blocks(table: PowerTable) -> Iterator[Block]:
     )
     groups = f"; design effect of groups {spread.design_effect:.2f}" if spread.design_effect != 1 else ""
     yield Text(f"{kind}{groups}", tone="quiet")
-    yield Text(f"detectable: shown with {table.wanted:.0%} probability at p < .05", tone="quiet")
+    yield Text(
+        f"detectable: the smallest difference detected with {table.wanted:.0%} probability at p < .05", tone="quiet"
+    )
 
 
 _LETTERS = 60  # of an answer

@@ -200,7 +200,7 @@ def _remarks(table: SuiteTable) -> Iterator[Finding]:
     yield from _judged(table)
     left_out = [column for column in table.columns if column.left_out is not None]
     if table.no_average is not None and table.rows:
-        yield Finding("there is no average: no task is compared for all models on one scale")
+        yield Finding("no average: there is no task with comparable scores of all models")
     elif left_out:
         what = f"average of {len(table.averaged)} of {counted(len(table.columns), 'task')}; left out:"
         yield Finding(what, level="note", why="\n".join(f"{column.label}: {column.left_out}" for column in left_out))
@@ -216,7 +216,7 @@ def _judged(table: SuiteTable) -> Iterator[Finding]:
             if figure is not None and (by_labels := figure.calibrated) is not None and by_labels.value is not None
         ]
         if corrected:
-            what = f"{column.label}: the cells and tests are of the uncorrected {printed(column.metric)}"
+            what = f"{column.label}: cells and tests use the uncorrected {printed(column.metric)}"
             yield Finding(f"{what}; corrected by human labels: {', '.join(corrected)}")
         elif column.is_judged:
             yield Finding(f"{column.label}: {measures_the_judge([column.metric])}")
@@ -325,7 +325,10 @@ def _of_tasks(figure: Figure, count: int, like: Figure) -> Figure:
 def _tests(table: SuiteTable) -> str:
     compared = sum(any(cell.place for cell in cells) for cells in zip(*(row.cells for row in table.rows), strict=True))
     if not compared:
-        return "No cell is compared: each task has a single model"
+        columns = zip(*(row.cells for row in table.rows), strict=True)
+        is_alone = all(sum(cell.figure is not None for cell in cells) < 2 for cells in columns)
+        why = "each task has a single model" if is_alone else "no task has two comparable models"
+        return f"No cell is compared: {why}"
     text = (
         f"Cells: the test of `mmeval compare` for all pairs of models of a task ({table.rounds:,} rounds, seed "
         f"{table.seed}), corrected for {counted(compared, 'task')}: 1 - (1 - p)^{compared}"

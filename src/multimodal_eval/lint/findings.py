@@ -50,7 +50,7 @@ CODES = {
     "JUDGE_INJECTION": "An answer that addresses its judge may change its own verdict. Read it before you trust it.",
     "COPIES_QUESTION": "Repeating the question answers nothing, but still shares words with the references.",
     "COPIES_REFERENCE": "Long answers rarely equal a reference word for word: the references may have leaked.",
-    "DUPLICATE_ANSWERS": "A system that gives the same answer for different inputs scores by frequency alone.",
+    "DUPLICATE_ANSWERS": "A system that gives one answer to different inputs is right only as often as that answer is.",
     "DUPLICATE_SAMPLES": "A duplicated sample weighs too much and makes the interval too narrow.",
     "DEGENERATE_CORPUS": "Corpus statistics and intervals from such a small or uneven corpus are unreliable.",
     "SINGLE_REFERENCE": "CIDEr measures agreement with several people; a single reference is one person's wording.",

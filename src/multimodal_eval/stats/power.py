@@ -1,6 +1,6 @@
 """The power of a paired comparison: how many samples does a difference need, and which difference do samples show?
 
-Scores that are not only 0 and 1 have the differences' standard deviation s. n samples show a difference of
+Scores that are not only 0 and 1 have the differences' standard deviation s. n samples detect a difference of
 
     (t_{1-a/2} + t_power) s / sqrt(n)                                  t with n - 1 degrees of freedom (clusters: C - 1)
 

@@ -37,10 +37,10 @@ def test_the_whole_paragraph(choices):
     # With the failed answer as a wrong one, 1 of 3.
     wrong = entry["with_failures"]
     assert text.split("\n\n")[0] == (
-        "The answers of acme/parrot-7b to Animals are scored (3 samples). "
-        f"multiple_choice, a mean, is 0.50 [0.09, 0.91] ({entry['method']}); 2 of 3 samples are scored. "
-        f"With the 1 failed answer as the worst value it is 0.33 [{wrong['low']:.2f}, {wrong['high']:.2f}] "
-        f"({wrong['method']}). Answers are read by the rule mmeval@1. Scores are computed by multimodal-eval "
+        "The answers of acme/parrot-7b to Animals were scored (3 samples). "
+        f"multiple_choice, a mean over samples, is 0.50 [0.09, 0.91] ({entry['method']}), with 2 of 3 samples scored. "
+        f"Counting the 1 failed answer as the worst value, it is 0.33 [{wrong['low']:.2f}, {wrong['high']:.2f}] "
+        f"({wrong['method']}). Answers were read by the rule mmeval@1. Scores were computed by multimodal-eval "
         f"{versions['multimodal_eval']} (statistics 2, Python {versions['python']}, NumPy {versions['numpy']})."
     )
     assert f"\nSignatures:\n- `{entry['signature']}`\n\n@software{{multimodal_eval,\n" in text
@@ -66,13 +66,13 @@ def test_a_benchmark_is_cited_with_its_authors(tmp_path):
     write_sample(recipe("mmmu-val"), tmp_path / "copy")
     run = evaluate("mmmu-val", model="echo", task_data=tmp_path / "copy", allow_partial=True, output=tmp_path / "run")
     text = export(run, "cite").text
-    assert "The answers of echo to MMMU, validation are scored" in text
+    assert "The answers of echo to MMMU, validation were scored" in text
     assert "The benchmark is MMMU, validation, version 1 of its recipe (Yue et al. (2024). MMMU: A Massive" in text
 
 
 def test_the_scores_of_a_log_are_not_ours(tmp_path):
     text = export(import_log(log_of(LM_EVAL, "toy_choice"), output=tmp_path / "run").run, "cite").text
-    assert re.search(r"Scores are those of lm-eval( [\d.]+)?; intervals are computed by multimodal-eval ", text)
+    assert re.search(r"Scores are those of lm-eval( [\d.]+)?; intervals were computed by multimodal-eval ", text)
 
 
 def test_a_judge_is_said_to_measure_itself_unless_people_correct_it():
@@ -86,10 +86,10 @@ def test_a_judge_is_said_to_measure_itself_unless_people_correct_it():
         "judge": lambda request: '{"score": 4}' if "a dog" in request.prompt else '{"score": 2}',
     }
     alone = export(evaluate(rows, **settings), "cite").text
-    assert "It measures what a judge says, which no human labels correct." in alone
+    assert "It is what a judge says, without correction by human labels." in alone
     corrected = export(evaluate(rows, human={"scale": "human"}, **settings), "cite").text
-    assert re.search(r"; corrected by 40 human labels, uncorrected \d\.\d+ ", corrected)
-    assert "It measures what a judge says, which no human labels correct." not in corrected
+    assert re.search(r", corrected by 40 human labels, uncorrected \d\.\d+ ", corrected)
+    assert "It is what a judge says, without correction by human labels." not in corrected
 
 
 def test_without_a_score_there_is_no_number():

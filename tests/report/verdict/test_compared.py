@@ -85,7 +85,7 @@ def test_too_few_samples_for_a_test():
 def test_a_sample_that_carries_the_difference_is_named():
     carried = pair(-0.025, -0.040, -0.010, carried_by=Carrier("x7", 0.4, -0.015))
     answer = answers(comparison(metric("m", [carried])), "m")["Which run is better?"].answer
-    assert "; the sample x7 carries 40% of the difference, which is -0.015" in answer
+    assert "; the sample x7 accounts for 40% of the difference, which is -0.015" in answer
 
 
 def test_a_composite_that_no_part_supports_says_so():
@@ -142,7 +142,7 @@ def test_the_other_metrics_are_counted_by_the_run_that_they_favour():
         (-0.1, 0.01, "The other metric, BLEU-4, also favours A, beyond chance.", ""),
         (0.1, 0.3, "The other metric, BLEU-4, favours B, not beyond chance.", ""),
         (0.1, 0.01, "The other metric, BLEU-4, favours B, beyond chance.", "warning"),
-        (0.0, 1.0, "By the other metric, BLEU-4, the runs are equal.", ""),
+        (0.0, 1.0, "On the other metric, BLEU-4, the runs are equal.", ""),
     ],
 )
 def test_one_other_metric(difference, p, expected, tone):

@@ -96,7 +96,7 @@ def _check_answers(answers: Answers, model: ConversationLM, problems: Problems, 
             "LANGUAGE",
             f"{len(unfit)} of {sum(map(len, answers.values()))} answers are in a language that {model.label} does not "
             f"support (it supports {', '.join(sorted(model.languages))}). The first is answer {number} of this "
-            "dialogue. Their perplexity would mean little.",
+            "dialogue. Their perplexities would be meaningless.",
             id=name,
             hint="Use another model (--model), or compute it anyway (--any-language, any_language=True).",
         )

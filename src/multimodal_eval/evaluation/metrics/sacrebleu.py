@@ -58,7 +58,7 @@ class Sacrebleu(SacrebleuMetric):
         effective_order=Option(
             bool,
             False,
-            help="whether the corpus score, too, uses only the orders that the texts are long enough for",
+            help="whether the corpus score, too, uses only n-gram orders for which the texts are long enough",
             is_quiet=True,
         ),
     )

@@ -25,7 +25,7 @@ __all__ = ["OPTIONS", "RELEASE", "export"]
 
 OPTIONS = Options(**IDENTITY, metrics=Option(list[str] | None, None, help="the metrics; null for all"))
 RELEASE = ("0.2.0", "2026-11-19")  # the last one and its date, as in CITATION.cff
-_KINDS = {"mean": "a mean", "corpus": "a corpus score", "weighted mean": "a weighted mean"}
+_KINDS = {"mean": "a mean over samples", "corpus": "a corpus score", "weighted mean": "a weighted mean"}
 _SHOWN = {"python": "Python", "numpy": "NumPy"}
 _BIBTEX = """@software{{multimodal_eval,
   title = {{multimodal-eval}},
@@ -55,9 +55,8 @@ def _subject(run: Run, options: OptionValues) -> str:
     known, origin = identity_of(run, options), run.info.config.origin
     model = known.model_name if known.developer == UNNAMED else known.model
     data = options["dataset"] or (origin.title if origin is not None else None) or known.dataset
-    return (
-        f"The answers of {model} to {data} are scored ({counted(run.outcome.n, 'sample')}{run.info.config.selection})."
-    )
+    whose = "The answers" if model == data else f"The answers of {model} to {data}"  # neither has a name
+    return f"{whose} were scored ({counted(run.outcome.n, 'sample')}{run.info.config.selection})."
 
 
 def _value(run: Run, name: str) -> str:
@@ -65,22 +64,23 @@ def _value(run: Run, name: str) -> str:
     shown, raw = published(run.entries[name])
     if shown.value is None:
         return f"{printed(name)} has no value ({shown.method})."
-    words = f"{printed(name)}, {_KINDS.get(run.kind_of(name) or '', 'a score')}, is {_interval(shown)}; "
+    words = f"{printed(name)}, {_KINDS.get(run.kind_of(name) or '', 'a score')}, is {_interval(shown)}, "
     if shown.labels is not None:
         words += f"corrected by {counted(shown.labels, 'human label')}"
         words += f", uncorrected {_interval(raw)}" if raw is not None else ""
     else:
-        words += f"{shown.n_scored:,} of {shown.n_total:,} samples are scored"
+        words += f"with {shown.n_scored:,} of {shown.n_total:,} samples scored"
     sentences = [words + "."]
     failed, counts_as = counted(shown.failed or 0, "failed answer"), failures_as([run.kind_of(name)])
     if shown.with_failures is not None and shown.failed:
-        sentences.append(f"With the {failed} {counts_as} it is {_interval(shown.with_failures)}.")
+        sentences.append(f"Counting the {failed} {counts_as}, it is {_interval(shown.with_failures)}.")
     if shown.without_failures is not None:
-        sentences.append(f"Failed answers ({shown.failed:,}) count {counts_as}; without them, it is {_interval(shown.without_failures)}.")
+        without = _interval(shown.without_failures)
+        sentences.append(f"Failed answers ({shown.failed:,}) count {counts_as}; without them, it is {without}.")
     if (rule := run.info.signatures[name].settings.get("rule") if name in run.info.signatures else None) is not None:
-        sentences.append(f"Answers are read by the rule {rule}.")
+        sentences.append(f"Answers were read by the rule {rule}.")
     if name in run.info.config.judges and shown.labels is None:
-        sentences.append("It measures what a judge says, which no human labels correct.")
+        sentences.append("It is what a judge says, without correction by human labels.")
     return " ".join(sentences)
 
 
@@ -108,7 +108,7 @@ def _computed(run: Run) -> str:
     )
     also = ", ".join(f"{shown} {versions[name]}" for name, shown in _SHOWN.items() if name in versions)
     ours = f"multimodal-eval {versions['multimodal_eval']} (statistics {statistics_of(run.info)}, {also})"
-    return f"{what} are computed by {ours}."
+    return f"{what} were computed by {ours}."
 
 
 def _bibtex(version: str) -> str:

@@ -111,7 +111,7 @@ def _entry(file: Path, number: int, item: object) -> Entry:
     except msgspec.ValidationError as error:
         raise ConfigError(f"{where}: {in_words(str(error), item, Entry, {'$.published': Published})}") from None
     if entry.declared == "explained" and not (entry.why or "").strip():
-        raise ConfigError(f"{where}: what is declared explained needs the key `why`: what the difference is due to")
+        raise ConfigError(f"{where}: an entry declared explained needs the key `why`: the cause of the difference")
     if not entry.published:
         raise ConfigError(f"{where}: `published` is empty. Name a figure: `- {{figure: {OVERALL}, value: 34.8}}`")
     seen = set()

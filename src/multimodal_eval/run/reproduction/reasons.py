@@ -315,7 +315,7 @@ class Reasons:
         if answers.missing:
             wrong = [replace(row, response="", extraction=None) for row in self._questions_as_rows(self._missing())]
             with_missing = self.scorer.scored([*scored.rows, *wrong])
-            yield Variant("missing ids", "counting the missing answers as wrong gives it", with_missing)
+            yield Variant("missing ids", "counting the missing answers as wrong reproduces it", with_missing)
         keeps: list[tuple[str, Callable[[Row], bool]]] = [
             ("without empty answers", lambda row: bool((row.response or "").strip())),
             ("without answers that have no extraction", lambda row: bool(row.extraction)),
@@ -552,9 +552,9 @@ class Reasons:
         assert ours is not None
         for more in (1, 2):
             twice = round(round(ours.value, digits + more), digits)
-            yield f"the value is rounded twice, first to {digits + more} digits", twice
+            yield f"the value was rounded twice, first to {digits + more} digits", twice
             up = round(round(ours.value, digits + more) + 10.0 ** -(digits + more + 2), digits)
-            yield f"the value is rounded twice, first to {digits + more} digits, and a half upwards", up
+            yield f"the value was rounded twice, first to {digits + more} digits, with halves rounded up", up
         cut = np.floor(ours.value * 10**digits) / 10**digits
         yield "the value is cut off instead of rounded", float(cut)
         for column, means in self._groups(places):
