@@ -12,6 +12,7 @@ from multimodal_eval.display.wording import Tone, Verdict, amount, counted, esti
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import Carrier, MetricComparison, Pair, RunComparison
+    from multimodal_eval.core.figure import Figure
 
 __all__ = ["MARGINS", "Difference", "against", "carried", "leader", "of_comparison"]
 
@@ -49,9 +50,8 @@ def _which_of_two(metric: MetricComparison, pair: Pair, comparison: RunCompariso
     first, second, name = label(pair.first), label(pair.second), label(printed(metric.name))
     scored = _coverage(metric, "both")
     people = _remarks(metric, pair, comparison)
-    if pair.calibrated is not None and pair.calibrated.value is not None:
-        figure = pair.calibrated
-        people += f"; corrected by human labels, the difference is {signed(figure.value, figure.low, figure.high)}"
+    if pair.calibrated is not None and pair.calibrated.low is not None:
+        return _by_labels(metric, pair, pair.calibrated, f"{people}; {scored}")
     if pair.verdict in ("better", "worse"):
         by = amount(pair.difference, pair.low, pair.high)
         answer = f"{second} is {pair.verdict} than {first} by {by} on {name}{_p(pair.p_value)}{people}; {scored}."
@@ -64,6 +64,20 @@ def _which_of_two(metric: MetricComparison, pair: Pair, comparison: RunCompariso
         f"No difference between {first} and {second} is shown on {name}: {second} minus {first} is "
         f"{difference}{_p(pair.p_value)}{people}; {scored}.",
     )
+
+
+def _by_labels(metric: MetricComparison, pair: Pair, corrected: Figure, remarks: str) -> Verdict:
+    """Which run is better by the difference that human labels correct; that of the metric alone is beside it."""
+    first, second = label(pair.first), label(pair.second)
+    name = f"{label(printed(metric.name))}, corrected by human labels"
+    value, low, high = corrected.point, corrected.low, corrected.high
+    raw = f"; uncorrected, the difference is {signed(pair.difference, pair.low, pair.high)}{_p(pair.p_value)}"
+    if low is None or high is None or low <= 0 <= high:
+        answer = f"No difference between {first} and {second} is shown on {name}: {second} minus {first} is "
+        return Verdict(WHICH, f"{answer}{signed(value, low, high)}{raw}{remarks}.")
+    is_better = (value > 0) == (metric.direction != "lower")
+    answer = f"{second} is {'better' if is_better else 'worse'} than {first} by {amount(value, low, high)} on {name}"
+    return Verdict(WHICH, f"{answer}{raw}{remarks}.", "good" if is_better else "bad")
 
 
 def _remarks(metric: MetricComparison, pair: Pair, comparison: RunComparison) -> str:
@@ -126,6 +140,8 @@ def _which_of_many(
         answer += f"; no part of the composite shows the difference from {listed(alone)}" if alone else ""
     if tied:
         answer += f"; no difference to {listed([each.run for each in tied])} is shown"
+    if any(each.calibrated is not None for each in metric.systems):
+        answer += "; all this is uncorrected by human labels, which are in the differences below"
     scored = _coverage(metric, "all runs")
     return Verdict("Which run is best?", f"{answer}; {scored}.", "" if tied else "good")
 

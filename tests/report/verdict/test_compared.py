@@ -55,7 +55,17 @@ def test_human_labels_correct_the_difference():
     corrected = Figure(value=-0.05, stderr=0.01, low=-0.07, high=-0.03, method="PPI++")
     verdicts = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, calibrated=corrected)])), "m")
     answer = verdicts["Which run is better?"].answer
-    assert "; corrected by human labels, the difference is -0.050 [-0.070, -0.030];" in answer
+    assert answer.startswith(
+        "B is worse than A by 0.050 [0.030, 0.070] on m, corrected by human labels; uncorrected, the "
+    )
+    # The judge alone sees a difference that people do not see.
+    corrected = Figure(value=0.01, stderr=0.02, low=-0.03, high=0.05, method="PPI++")
+    verdict = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, calibrated=corrected)])), "m")
+    assert verdict["Which run is better?"].answer.startswith(
+        "No difference between A and B is shown on m, corrected by human labels: B minus A is +0.010 [-0.030, +0.050]; "
+        "uncorrected, the difference is -0.025 [-0.040, -0.010], p = 0.0020;"
+    )
+    assert verdict["Which run is better?"].tone == ""
 
 
 @pytest.mark.parametrize(
