@@ -138,7 +138,7 @@ _SCORING_ANSWERS = {
     "--option": "options",
 }
 MOVED: dict[str, dict[str, str]] = {
-    "run": {**_GENERATION, "--prices": "generation.prices", **_JUDGES, **_SCORING, **_SCORING_ANSWERS},
+    "run": {**_GENERATION, "--system": "generation.system", **_JUDGES, **_SCORING, **_SCORING_ANSWERS},
     "score": {**_JUDGES, **_SCORING},
     "rescore": _JUDGES,
     "dialogue generate": _GENERATION,
