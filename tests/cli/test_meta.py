@@ -337,3 +337,93 @@ def test_two_judgments(folder):
     entries = [result["metrics"]["good"][kind] for kind in COEFFICIENTS]
     assert {entry["method"] for entry in entries} == {"no interval: 2 judgments make a single pair"}
     assert result["comparison"]["pairs"][0]["method"] == "no test: 2 judgments make a single pair"
+
+
+def captions_of(number):
+    """A caption that is right and one that is not, of an image with two references."""
+    things = ["dog", "cat", "horse", "boat", "train", "child"]
+    right, wrong = things[number % 6], things[(number + 1) % 6]
+    references = [f"a {right} in the snow", f"the {right} number {number} plays"]
+    return f"a {right} in the snow", f"a {wrong} on a table", references
+
+
+def make_sets(folder):
+    """One small set of each form; in all of them the right caption has the better words."""
+    folder.mkdir()
+    sets = {"ratings": [], "pairs": [], "foils": [], "tokens": [], "systems": []}
+    for number in range(24):
+        right, wrong, references = captions_of(number)
+        image = {"image": f"{number // 2}.jpg", "references": references}
+        for text, low in ((right, 3), (wrong, 0)):
+            sets["ratings"].append({**image, "candidate": text, "human": [low + number % 2, low + number % 3 // 2]})
+        sets["pairs"].append(
+            {**image, "captions": [right, wrong], "human_prefers": 0, "category": "HC" if number % 2 else "MM"}
+        )
+        sets["foils"].append({**image, "baseline": right, "foil": wrong})
+        text = wrong if number % 3 == 0 else right
+        sets["tokens"].append({**image, "caption": text, "words": [[word, text == wrong] for word in text.split()]})
+        names = ["best", "middle", "worst"]
+        first, second = names[number % 3 : number % 3 + 2] if number % 3 < 2 else (names[0], names[2])
+        won = first if number % 8 else second  # people prefer the lower one of every eighth battle
+        texts = {"caption1": right if won == first else wrong, "caption2": wrong if won == first else right}
+        sets["systems"].append({**image, "source1": first, "source2": second, "winner": won, **texts})
+    for name, records in sets.items():
+        (folder / f"{name}.json").write_text(json.dumps(records))
+    return folder
+
+
+def test_every_form_has_its_coefficient(folder):
+    make_sets(folder / "sets")
+    result = results("sets", "--metrics", "rouge_l,bleu.bleu_1")
+    compared = {each["name"]: each["comparison"]["coefficient"] for each in result["sets"]}
+    assert compared == {
+        "foils": "accuracy",
+        "pairs": "accuracy",
+        "ratings": "tau_c",
+        "systems": "system_spearman",
+        "tokens": "auroc",
+    }
+    values = {each["name"]: each["metrics"]["rouge_l"][compared[each["name"]]]["value"] for each in result["sets"]}
+    assert values["ratings"] > 0.5
+    assert {name: value for name, value in values.items() if name != "ratings"} == {
+        "foils": 1,
+        "pairs": 1,
+        "systems": pytest.approx(1),
+        "tokens": 1,
+    }
+    clusters = {each["name"]: each["n_clusters"] for each in result["sets"]}
+    assert set(clusters.values()) == {12}
+
+
+def test_one_annotator_is_the_ceiling(folder):
+    make_sets(folder / "sets")
+    result = results("sets/ratings.json", "--metrics", "rouge_l")
+    records = json.loads((folder / "sets" / "ratings.json").read_text())
+    first, second = (np.array([record["human"][place] for record in records]) for place in (0, 1))
+    # one annotator against the other, in both directions: tau-b is symmetric
+    assert result["ceiling"]["tau_b"]["value"] == pytest.approx(stats.kendalltau(first, second).statistic)
+    assert "one annotator" in mmeval("meta", "sets/ratings.json", "--metrics", "rouge_l").stdout
+
+
+def test_the_table_of_metrics_by_sets(folder):
+    make_sets(folder / "sets")
+    make_folder(folder / "flickr8k")
+    out = mmeval("meta", "sets/pairs.json", "flickr8k", "--metrics", "rouge_l,bleu.bleu_1").stdout
+    assert re.search(r"metric +pairs +flickr8k-expert +flickr8k-cf", out)
+    assert re.search(r"accuracy +tau-c +tau-b", out)
+    assert re.search(r"ROUGE-L +100\.0 ▲", out)
+    assert re.search(r"one annotator +(–|-|—) ", out)
+    several = mmeval("meta", "sets", "--human", "ann", code=1).stderr
+    assert "--human has no effect on several sets of judgments" in several
+
+
+def test_people_who_see_no_difference_are_left_out(folder):
+    make_sets(folder / "sets")
+    path = folder / "sets" / "pairs.json"
+    records = json.loads(path.read_text())
+    records[0]["human_prefers"] = "tie"
+    path.write_text(json.dumps(records))
+    result = results("sets/pairs.json", "--metrics", "rouge_l")
+    assert result["n_judgments"] == 23
+    assert result["left_out"] == [{"reason": "people see no difference", "judgments": 1}]
+    assert set(result["metrics"]["rouge_l"]) == {"accuracy", "strict", "HC", "MM", "signature"}

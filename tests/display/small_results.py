@@ -13,6 +13,7 @@ from multimodal_eval.analysis.composite import sensitivity
 from multimodal_eval.analysis.crosswalk import crosswalk_of
 from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.analysis.leaderboard import leaderboard
+from multimodal_eval.analysis.meta import MetaSuite
 from multimodal_eval.contests.clarity.dataset import Checked
 from multimodal_eval.contests.dialogue.report import DialogueReport, TypeReport
 from multimodal_eval.core.figure import Figure
@@ -82,6 +83,7 @@ def small_results(folder: Path) -> list[object]:
     )
     figure = Figure(0.5, 0.1, 0.3, 0.7, "95% t interval, 11 clusters in 4 strata")
     kind = TypeReport("Text2Text", 3, 5, 0.1, figure, figure, figure, 0.05)
+    judged = meta_evaluate(folder / "most", Request(human=("score",), allow_partial=True), progress=no_progress)
     made = [
         *runs[:1],
         two,
@@ -101,7 +103,8 @@ def small_results(folder: Path) -> list[object]:
         runs[0].worst("rouge_l", 2)[0],
         classification_of(classified),
         agreement_report(codes, ["ann", "bob", "cas"], Settings(resamples=100)),
-        meta_evaluate(folder / "most", Request(human=("score",), allow_partial=True), progress=no_progress),
+        judged,
+        MetaSuite([judged]),
         answer_scores(["yes", "no"], [["yes"], ["yes"]]),
         label_scores(["a", "b", "b"], ["a", "b", "a"]),
         caption_scores(["a dog runs", "two cats"], [["a dog is running"], ["two cats sleep"]], meteor=False),

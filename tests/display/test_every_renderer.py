@@ -151,12 +151,19 @@ def results_faults(blocks, format_):
     return missing
 
 
+def times(each, scale):
+    """A figure as people see it."""
+    ends = {name: getattr(each, name) for name in ("value", "low", "high")}
+    return msgspec.structs.replace(each, **{name: end if end is None else end * scale for name, end in ends.items()})
+
+
 def grid_faults(output, block, format_):
     """The same of a grid, in which the counts of complete figures are those of the column."""
     counts = {"n_scored": None, "n_total": None}
+    scaled = [each if format_ == "json" else times(each, block.scale) for each in block.figures]
     shown = [
         each if each.n_scored != each.n_total or format_ == "json" else msgspec.structs.replace(each, **counts)
-        for each in block.figures
+        for each in scaled
     ]
     sign = "+" if block.is_difference else ""
     return [fault for each in shown for fault in shows(output, each, format_, sign, block.digits)]

@@ -24,7 +24,7 @@ COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson", "acc_eq")
 
 
 @click.command(cls=LayeredCommand)
-@click.argument("data", type=RunLocation())
+@click.argument("data", nargs=-1, required=True, type=RunLocation())
 @click.option("--human", help="Name the columns of human scores, separated by commas: one per annotator.")
 @click.option("--metrics", help="Score the samples with these metrics: bleu,bleu.bleu_1,cider_d.")
 @click.option("--scores", help="Name the columns with metric values that are already computed.")
@@ -48,12 +48,15 @@ COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson", "acc_eq")
 def meta(data: Any, format_: str, **params: Any) -> None:
     """Measure how well metrics agree with the human judgments in DATA.
 
-    DATA is a file with a column of human scores, a run folder whose samples have one (for a judge, this also shows
+    DATA is a published set of judgments of captions (ratings, pairs, foils, labels of words, or battles of systems), a
+    file with a column of human scores (--human), a run folder whose samples have one (for a judge, this also shows
     kappa and a calibration curve; --human may then be a file of labels), or a folder with the judgments of
     Flickr8k (ExpertAnnotations.txt or CrowdFlowerAnnotations.txt, and Flickr8k.token.txt; plain or .gz).
+
+    Several DATA, or a folder with sets, give one table of metrics by sets.
     """
     from multimodal_eval.data.readers import limits
-    from multimodal_eval.run.meta import Request, meta_evaluate
+    from multimodal_eval.run.meta import Request, is_suite, meta_evaluate, meta_suite
 
     request = Request(
         **{key: _names(params[key]) for key in ("human", "metrics", "scores", "lower")},
@@ -67,7 +70,10 @@ def meta(data: Any, format_: str, **params: Any) -> None:
         format=params["log_format"],
     )
     with limits.using(params["max_expansion"], params["max_record_mb"]), progress_bar() as progress:
-        results = meta_evaluate(data, request, progress=progress)
+        several = is_suite(data)
+        results: Any = (meta_suite if several else meta_evaluate)(
+            data if several else data[0], request, progress=progress
+        )
     print_result(results, format_, results.to_dict)
 
 

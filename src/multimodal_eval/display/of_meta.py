@@ -7,25 +7,49 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from multimodal_eval.core.display import p_value
+from multimodal_eval.core.display import DASH, p_value
 from multimodal_eval.core.figure import Figure
-from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Text, Tone
+from multimodal_eval.display.blocks import (
+    Block,
+    FigureRow,
+    Figures,
+    Finding,
+    Folded,
+    Grid,
+    GridCell,
+    GridRow,
+    Text,
+    Tone,
+)
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_labels import calibration_blocks
 from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:
-    from multimodal_eval.analysis.meta import MetaEvaluation, MetricPair
+    from multimodal_eval.analysis.meta import MetaEvaluation, MetaSuite, MetricPair
 
-__all__ = ["COEFFICIENTS", "meta_evaluation_blocks"]
+__all__ = ["COEFFICIENTS", "meta_evaluation_blocks", "meta_suite_blocks"]
 
-COEFFICIENTS = {"tau_b": "tau-b", "tau_c": "tau-c", "spearman": "Spearman", "pearson": "Pearson", "acc_eq": "acc_eq"}
+COEFFICIENTS = {
+    "tau_b": "tau-b",
+    "tau_c": "tau-c",
+    "spearman": "Spearman",
+    "pearson": "Pearson",
+    "acc_eq": "acc_eq",
+    "strict": "accuracy, ties wrong",
+    "auroc": "AUROC",
+    "system_tau_b": "systems, tau-b",
+    "system_spearman": "systems, Spearman",
+    "system_pearson": "systems, Pearson",
+}
+CEILING = "one annotator"
 
 
 def meta_evaluation_blocks(meta: MetaEvaluation) -> Iterator[Block]:
     """Every coefficient of each metric, the pairs of metrics, calibrations, and what is left out."""
-    judged = f"{counted(meta.n_judgments, 'human judgment')} of {counted(meta.n_samples, 'sample')}"
-    title = f"agreement with {judged} in {counted(meta.n_clusters, 'cluster')}"
+    what = {"pairs": "pair", "foils": "pair", "systems": "battle"}.get(meta.form, "sample")
+    judged = f"{counted(meta.n_judgments, 'human judgment')} of {counted(meta.n_samples, what)}"
+    title = f"{meta.name}: " * bool(meta.name) + f"agreement with {judged} in {counted(meta.n_clusters, 'cluster')}"
     yield Figures(
         list(_coefficients(meta)), ("metric", "coefficient"), (), ("epsilon",), "value", title, counts="judgments"
     )
@@ -46,13 +70,54 @@ def meta_evaluation_blocks(meta: MetaEvaluation) -> Iterator[Block]:
         yield Folded("signatures", [Text(f"  {text}", tone="quiet", is_code=True) for text in signatures])
 
 
+def meta_suite_blocks(suite: MetaSuite) -> Iterator[Block]:
+    """One grid of metrics by sets, in which every set has the coefficient that is published for it, and the notes."""
+    names = list(dict.fromkeys(name for each in suite.sets for name in each.metrics))
+    rows = [GridRow(printed(name), [_cell(each, name) for each in suite.sets]) for name in names]
+    if any(each.ceiling for each in suite.sets):
+        ends = [each.ceiling.get(each.coefficient) for each in suite.sets]
+        rows.append(GridRow(CEILING, [GridCell(figure, "" if figure else DASH) for figure in ends]))
+    yield Grid(
+        "metric",
+        [each.name for each in suite.sets],
+        rows,
+        below=[
+            [_head(each.coefficient), f"{each.n_judgments:,} judgments", f"{each.n_clusters:,} images"]
+            for each in suite.sets
+        ],
+        title="agreement with people, times 100",
+        caption=f"{BEST} the best of its column, and those not significantly worse (paired tests, Holm)",
+        digits=1,
+        scale=100,
+    )
+    for each in suite.sets:
+        yield from (
+            Finding(f"{each.name}: {left.judgments:,} judgments excluded: {left.reason}") for left in each.left_out
+        )
+    yield from map(Finding, dict.fromkeys(note for each in suite.sets for note in each.notes))
+
+
+BEST = "▲"
+
+
+def _cell(meta: MetaEvaluation, name: str) -> GridCell:
+    figure = meta.metrics.get(name, {}).get(meta.coefficient)
+    if figure is None or figure.value is None:
+        return GridCell(text=DASH)
+    values = {other: figures[meta.coefficient].value for other, figures in meta.metrics.items()}
+    best = max((value, other) for other, value in values.items() if value is not None)[1]
+    worse = [pair for pair in meta.pairs if {pair.metric, pair.other} == {best, name} and pair.better == best]
+    return GridCell(replace(figure, direction="higher"), mark="" if worse else BEST, is_strong=name == best)
+
+
 def _head(coefficient: str) -> str:
     return COEFFICIENTS.get(coefficient, coefficient)
 
 
 def _coefficients(meta: MetaEvaluation) -> Iterator[FigureRow]:
-    for name, figures in meta.metrics.items():
-        shown = printed(name)
+    ceiling = {CEILING: meta.ceiling} if meta.ceiling else {}
+    for name, figures in {**meta.metrics, **ceiling}.items():
+        shown = name if name == CEILING else printed(name)
         for coefficient, figure in figures.items():
             epsilon = "" if figure.epsilon is None else f"{figure.epsilon:.4g}"
             names = (shown, _head(coefficient))

@@ -30,6 +30,7 @@ DISPLAYS = {
     "Leaderboard": "display.of_rankings.leaderboard_blocks",
     "LintReport": "display.of_run.lint_report_blocks",
     "MetaEvaluation": "display.of_meta.meta_evaluation_blocks",
+    "MetaSuite": "display.of_meta.meta_suite_blocks",
     "MetricComparison": "display.of_comparison.metric_comparison_blocks",
     "PowerTable": "display.of_comparison.power_blocks",
     "Preference": "display.of_rankings.preference_blocks",

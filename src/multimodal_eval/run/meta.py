@@ -1,4 +1,4 @@
-"""Meta-evaluation of Flickr8k judgments, a file with human scores, or a run folder."""
+"""Meta-evaluation of published sets of judgments, a file with human scores, or a run folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from multimodal_eval.analysis.human_labels import column_of
 from multimodal_eval.analysis.judge_calibration import calibration
-from multimodal_eval.analysis.meta import JudgedSamples, MetaEvaluation, meta_evaluation
+from multimodal_eval.analysis.meta import JudgedSamples, MetaEvaluation, MetaSuite, meta_evaluation
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import (
     ConfigError,
@@ -32,6 +32,7 @@ from multimodal_eval.data.labels.human import WORDS
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.flickr8k import ANNOTATIONS, formats_in, read_flickr8k
 from multimodal_eval.data.readers.inputs import FileInput
+from multimodal_eval.data.readers.judged_captions import SUFFIXES, JudgedSet, form_of, read_judged, sets_in
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
@@ -44,9 +45,17 @@ from multimodal_eval.run.evaluate import evaluate
 from multimodal_eval.stats.correlation import COEFFICIENTS
 from multimodal_eval.stats.intervals import Vector
 
-__all__ = ["Request", "meta_evaluate"]
+__all__ = ["Request", "meta_evaluate", "meta_suite"]
 
 FLICKR8K_METRICS = ("bleu.bleu_1", "coco")
+# What a form is compared by: the coefficient of the published figures.
+COMPARED = {
+    "ratings": "tau_c",
+    "pairs": "accuracy",
+    "foils": "accuracy",
+    "tokens": "auroc",
+    "systems": "system_spearman",
+}
 _DELIMITED = (".csv", ".tsv")
 _FLAGS = {"format_in": "--format-in", "options": "--option", "plugins": "--plugin"}
 
@@ -71,7 +80,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def meta_evaluate(data: Location, request: Request | None = None, *, progress: Progress = silent) -> MetaEvaluation:
     """Compute every coefficient of every metric with its interval, and compare all pairs of metrics.
 
-    `data` is a folder with the Flickr8k judgments, a file with columns of human scores, or a run folder.
+    `data` is a folder with the Flickr8k judgments, a published set of judgments, a file with columns of human scores,
+    or a run folder.
     """
     request = request or Request()
     if request.coefficient is not None and request.coefficient not in COEFFICIENTS:
@@ -80,6 +90,32 @@ def meta_evaluate(data: Location, request: Request | None = None, *, progress: P
         raise ConfigError("a metric and a column of scores have the same name")
     table = _table(located(data), request, progress)
     return meta_evaluation(table, request.coefficient, allow_partial=request.allow_partial, progress=progress)
+
+
+def meta_suite(data: Sequence[Location], request: Request | None = None, *, progress: Progress = silent) -> MetaSuite:
+    """The meta-evaluation of every set: files, folders with such files, and folders with the Flickr8k judgments."""
+    request = request or Request()
+    _refuse(request, "several sets of judgments", "human", "scores", "lower", "map", "limit", "format_in")
+    evaluations: list[MetaEvaluation] = []
+    for place in map(located, data):
+        if isinstance(place, Path) and place.is_dir() and not (place / "run.json").is_file():
+            kinds = [msgspec.structs.replace(request, format_in=kind) for kind in formats_in(place)]
+            evaluations += [meta_evaluate(place, kind, progress=progress) for kind in kinds]
+            files = sets_in(place)
+            if not kinds and not files:
+                raise _no_judgments(place, [])
+        else:
+            files = [Path(place)]
+        evaluations += [meta_evaluate(file, request, progress=progress) for file in files]
+    return MetaSuite(evaluations)
+
+
+def is_suite(data: Sequence[Location]) -> bool:
+    """Whether the places have several sets of judgments: several places, or a folder with files of judgments."""
+    first = located(data[0])
+    if len(data) > 1 or isinstance(first, str):
+        return len(data) > 1
+    return first.is_dir() and not (first / "run.json").is_file() and bool(sets_in(first))
 
 
 def _table(path: Location, request: Request, progress: Progress) -> JudgedSamples:
@@ -91,7 +127,19 @@ def _table(path: Location, request: Request, progress: Progress) -> JudgedSample
         return _flickr8k_table(path, request, progress)
     if request.format_in is not None:
         raise ConfigError(f"--format-in {request.format_in} needs a folder, but {path} is not a folder")
+    if not request.human and path.is_file() and bare_suffix(path) in SUFFIXES and form_of(path):
+        return _judged_table(read_judged(path), request, progress)
     return _file_table(path, request, progress)
+
+
+def _judged_table(judged: JudgedSet, request: Request, progress: Progress) -> JudgedSamples:
+    _refuse(request, "a published set of judgments", "scores", "lower", "map", "limit")
+    metrics = request.metrics or FLICKR8K_METRICS
+    run = _scored(judged.samples, request, metrics, progress)
+    table = _run_table(run, msgspec.structs.replace(request, human=judged.human), metrics)
+    table.name, table.coefficient = judged.name, COMPARED[judged.form]
+    table.choices, table.wrong_words = judged.choices, judged.wrong_words
+    return table
 
 
 def _labelled_table(run: Run, request: Request) -> JudgedSamples:
@@ -132,12 +180,7 @@ def _flickr8k_table(folder: Path, request: Request, progress: Progress) -> Judge
     present = formats_in(folder)
     kind = request.format_in or (present[0] if len(present) == 1 else None)
     if kind is None:
-        names = (
-            " and ".join(ANNOTATIONS[kind] for kind in present)
-            or f"neither run.json nor {', '.join(ANNOTATIONS.values())}"
-        )
-        choice = f" Choose with --format-in {' or '.join(present)}." if present else ""
-        raise InputError([Problem(code="FORMAT", message=f"the folder has {names}.{choice}", file=str(folder))])
+        raise _no_judgments(folder, present)
     if kind not in ANNOTATIONS:
         raise UnknownNameError("format", kind, ANNOTATIONS)
     _refuse(request, "the Flickr8k judgments", "human", "scores", "lower", "map", "limit")
@@ -147,9 +190,17 @@ def _flickr8k_table(folder: Path, request: Request, progress: Progress) -> Judge
     table = _run_table(run, msgspec.structs.replace(request, human=judged.human), metrics)
     table.left_out = judged.left_out
     table.notes = [*judged.notes, *table.notes]
+    table.name = kind
     if kind == "flickr8k-expert":  # the coefficient of the published figures
         table.coefficient = "tau_c"
     return table
+
+
+def _no_judgments(folder: Path, present: Sequence[str]) -> InputError:
+    has = " and ".join(ANNOTATIONS[kind] for kind in present)
+    has = has or f"neither run.json nor {', '.join(ANNOTATIONS.values())} nor files of judgments"
+    choice = f" Choose with --format-in {' or '.join(present)}." if present else ""
+    return InputError([Problem(code="FORMAT", message=f"the folder has {has}.{choice}", file=str(folder))])
 
 
 def _file_table(path: Path, request: Request, progress: Progress) -> JudgedSamples:
