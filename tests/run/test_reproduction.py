@@ -468,6 +468,31 @@ def test_mistakes_in_a_ledger_are_named_with_file_and_entry(tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
+def test_columns_are_those_of_the_ledger_and_of_the_recipe(tmp_path):
+    """Ids, gold answers and choices have other names in the questions than in the answers."""
+    (tmp_path / "little.yaml").write_text(
+        "{name: little, data: q.csv, metrics: [multiple_choice], rules: {multiple_choice: mmeval@1}, unit: '%',"
+        " columns: {id: nr, expected_answer: key, choices: [first, second]}}"
+    )
+    (tmp_path / "q.csv").write_text('nr,key,first,second,Area (new)\n7,B,cat,dog,"here, there"\n8,A,cat,dog,x=y\n')
+    (tmp_path / "a.tsv").write_text("question\tsaid\tfine\n8\tcat\t1\n7\tA\t0\n")
+    entry: dict[str, Any] = {"recipe": "little.yaml", "answers": "a.tsv", "questions": "q.csv"}
+    entry["columns"] = {"id": "question", "response": "said", "verdict": "fine"}
+    values = {"overall": 50.0, "Area (new)=here, there": 0.0, "Area (new)=x=y": 100.0}
+    entry["published"] = [{"figure": figure, "value": value} for figure, value in values.items()]
+    (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
+    outcome = reproduce(tmp_path / "ledger.yaml").entries[0]
+    assert (outcome.status, outcome.compared, outcome.equal_verdicts) == ("equal", 2, 2)
+    recipe = (tmp_path / "little.yaml").read_text()
+    (tmp_path / "little.yaml").write_text(recipe.replace("id: nr, ", ""))
+    with pytest.raises(ConfigError, match=r"`columns`, id: q.csv has no column 'question'.*It has 'nr', 'key'"):
+        reproduce(tmp_path / "ledger.yaml")
+    entry["columns"] |= {"id": "nr", "choices": ["second", "first"]}
+    (tmp_path / "a.tsv").write_text("nr\tsaid\tfine\n8\tdog\t1\n")
+    (tmp_path / "ledger.yaml").write_text(yaml.safe_dump([entry]))
+    assert reproduce(tmp_path / "ledger.yaml").entries[0].equal_verdicts == 1  # the first choice is the second column
+
+
 def test_records_of_vlmevalkit_are_answers(tmp_path):
     """Its columns are index, question, A to D, answer, prediction, and hit of an evaluation."""
     world = World()

@@ -19,7 +19,7 @@ from multimodal_eval.data.logs.log_format import Head
 from multimodal_eval.data.readers.formats import SUFFIXES, reader_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
-__all__ = ["FORMAT", "PRESENT", "Declaration", "format_name"]
+__all__ = ["FORMAT", "PRESENT", "Declaration", "field_of", "format_name"]
 
 PRESENT = "present"  # any value of a column
 _WHOLE = ("choices", "images", "references")  # fields that have all that their columns say
@@ -112,7 +112,7 @@ class DeclaredRows(DatasetFormat):
         for field, columns in declared.fields.items():
             taken = record.pop if field in _WHOLE else record.get  # a key is made of columns that stay
             cells = [taken(column, None) for column in columns]
-            record[field] = _field(field, cells)
+            record[field] = field_of(field, cells)
         return True
 
 
@@ -134,7 +134,7 @@ def _as_text(value: object) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _field(field: str, cells: Sequence[Any]) -> Any:
+def field_of(field: str, cells: Sequence[Any]) -> Any:
     """One value made of several cells."""
     given = [(place, cell) for place, cell in enumerate(cells) if _is_present(cell)]
     if not given:

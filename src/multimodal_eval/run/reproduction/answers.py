@@ -10,6 +10,8 @@ from typing import Any
 from multimodal_eval.benchmarks.recipes import Recipe
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.data.datasets.dataset_format import written_list
+from multimodal_eval.data.datasets.declared_rows import field_of
 from multimodal_eval.data.readers.formats import check_file, reader_of
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.evaluation.rules._readings import letters_of
@@ -102,7 +104,8 @@ class Source:
 def answers_of(entry: Entry, recipe: Recipe, source: Source, where: str) -> Answers:
     """The answers of an entry."""
     names = _names(entry, recipe)
-    rows = source.rows(entry.answers, "answers", [entry.questions or ""])
+    made_of = _made_of(entry, recipe)
+    rows = [_with_fields(row, made_of) for row in source.rows(entry.answers, "answers", [entry.questions or ""])]
     if entry.model is not None:
         models = dict.fromkeys(str(model) for row in rows if (model := _first(row, names["model"])) is not None)
         if entry.model in models:
@@ -112,10 +115,9 @@ def answers_of(entry: Entry, recipe: Recipe, source: Source, where: str) -> Answ
             raise ConfigError(f"{where}: `model`: {entry.answers} has no answers of {entry.model!r}.{near}")
     questions: dict[str, Columns] = {}
     if entry.questions is not None:
-        questions = {
-            _id(row, names, number): row
-            for number, row in enumerate(source.rows(entry.questions, "questions", [entry.answers]), 1)
-        }
+        asked = [_with_fields(row, made_of) for row in source.rows(entry.questions, "questions", [entry.answers])]
+        _check_ids(entry, {entry.answers: rows, entry.questions: asked}, names, where)
+        questions = {_id(row, names, number): row for number, row in enumerate(asked, 1)}
     _check_columns(entry, rows, questions, where)
     known: dict[str, Row] = {}
     unknown, doubled = [], []
@@ -135,19 +137,53 @@ def answers_of(entry: Entry, recipe: Recipe, source: Source, where: str) -> Answ
 def _names(entry: Entry, recipe: Recipe) -> dict[str, Sequence[str]]:
     """Field or column -> the columns that it may be in. The entry comes before the recipe."""
     names = {**FIELDS}
+    for field, column in recipe.task.columns.items():
+        if isinstance(column, str) and (field := _SAME.get(field, field)) in names:
+            names[field] = (*names[field], column)
     for field, columns in recipe.task.reproduction.columns.items():
-        names[field] = (*columns, *FIELDS.get(field, (field,)))
-    for field, column in entry.columns.items():
-        names[_SAME.get(field, field)] = (column,)
+        names[field] = (*columns, *names.get(field, (field,)))
+    for field, given in entry.columns.items():
+        field = _SAME.get(field, field)
+        column = given if isinstance(given, str) else field
+        names[field] = (column, *names["id"]) if field == "id" else (column,)  # questions may have another one
     return names
+
+
+def _made_of(entry: Entry, recipe: Recipe) -> dict[str, list[str]]:
+    """Fields that are made of several columns."""
+    several = {**recipe.task.columns, **entry.columns}
+    return {_SAME.get(field, field): columns for field, columns in several.items() if not isinstance(columns, str)}
+
+
+def _with_fields(row: Columns, made_of: Mapping[str, Sequence[str]]) -> Columns:
+    made = {
+        field: field_of("references" if field == "gold" else field, [row[name] for name in columns])
+        for field, columns in made_of.items()
+        if all(name in row for name in columns)
+    }
+    return {**row, **made} if made else row
+
+
+def _check_ids(
+    entry: Entry, files: Mapping[str, Sequence[Columns]], names: Mapping[str, Sequence[str]], where: str
+) -> None:
+    """A column of ids that is named must be in the answers, and the questions must have ids, too."""
+    for file, rows in files.items():
+        if "id" in entry.columns and rows and not any(name in row for row in rows[:100] for name in names["id"]):
+            present = ", ".join(map(repr, rows[0]))
+            raise ConfigError(
+                f"{where}: `columns`, id: {file} has no column {names['id'][0]!r}, and none of the usual names of ids. "
+                f"It has {present}. Name its column in `columns` of the recipe: {{id: …}}"
+            )
 
 
 def _check_columns(entry: Entry, rows: Sequence[Columns], questions: Mapping[str, Columns], where: str) -> None:
     present = {name for row in (*rows[:100], *list(questions.values())[:100]) for name in row}
-    for field, column in entry.columns.items():
-        if rows and column not in present:
-            near = did_you_mean(column, sorted(present))
-            raise ConfigError(f"{where}: `columns`, {field}: the files have no column {column!r}.{near}")
+    for field, given in entry.columns.items():
+        for column in [given] if isinstance(given, str) else given:
+            if rows and column not in present:
+                near = did_you_mean(column, sorted(present))
+                raise ConfigError(f"{where}: `columns`, {field}: the files have no column {column!r}.{near}")
 
 
 def _id(row: Columns, names: Mapping[str, Sequence[str]], number: int) -> str:
@@ -169,6 +205,12 @@ def _row(name: str, row: Columns, names: Mapping[str, Sequence[str]], recipe: Re
     columns = dict(row)
     if not isinstance(data, str):
         columns = {**data.add, **columns}
+        for column in data.lists:
+            if isinstance(text := columns.get(column), str):
+                columns[column] = written_list(text) or [text]
+        for column in data.last:
+            if isinstance(items := columns.get(column), list):
+                columns[column] = items[-1] if items else None
         for column, meanings in data.values.items():
             if column in columns:
                 columns[column] = meanings.get(str(columns[column]), columns[column])
@@ -214,6 +256,8 @@ def _number(value: Any) -> float | None:
 
 
 def _choices(value: Any) -> dict[str, str] | None:
+    if isinstance(value, str) and value.startswith("["):
+        value = written_list(value)
     if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
         return dict.fromkeys(letters_of(int(value)), "")
     if isinstance(value, list) and value:

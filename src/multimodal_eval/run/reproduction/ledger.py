@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_o
     published: list[Published]
     questions: str | None = None
     model: str | None = None  # None: the answers are those of one model
-    columns: dict[str, str] = {}  # field -> column
+    columns: dict[str, str | list[str]] = {}  # field -> column; several columns make one field, as in recipes
     rule: str | None = None  # None: that of the recipe's published figures
     source: str | None = None  # where the figures are printed
     declared: Declared = "equal"
