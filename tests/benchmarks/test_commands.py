@@ -69,6 +69,23 @@ def test_answers_are_scored_and_read_under_the_rules_that_the_recipe_names(copie
     )
 
 
+def test_three_types_of_vsi_bench_are_one_task_of_its_mean(copies):
+    write_sample(recipe("vsi-bench"), copies / "data" / "vsi-bench")
+    # 9 of 10 objects: 0.9. Direction: (1 + 1 + 0) / 3.
+    answers = {"1": "9", "2": "B", "3": "A.", "4": "left"}
+    lines = (json.dumps({"id": name, "prediction": said}) for name, said in answers.items())
+    (copies / "answers.jsonl").write_text("\n".join(lines))
+    status, _, err = called(
+        *("score", "vsi-bench", "answers.jsonl", "--data", "data/vsi-bench", "--no-report", "-o", "scored")
+    )
+    assert status == 0, err
+    results = Run(copies / "scored")
+    assert results["open_answer"]["value"] == pytest.approx((0.9 + 2 / 3) / 2)
+    groups = {row.metadata["question_type"]: row.metadata["task_of_eight"] for row in results.samples()}
+    assert groups["object_rel_direction_hard"] == "object_rel_direction"
+    assert groups["object_counting"] == "object_counting"
+
+
 def test_a_benchmark_whose_figure_is_a_part_of_the_metric(copies):
     """A table shows F1 for POPE and the sum of points for MME, not the share of right answers."""
     for name, figure in (("pope-random", "yes_no.f1"), ("mme", "yes_no.score")):

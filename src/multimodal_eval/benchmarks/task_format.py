@@ -14,6 +14,7 @@ import msgspec
 
 from multimodal_eval.core.config import Parameters, StrataConfig, TaskConfig
 from multimodal_eval.core.setting_words import INSIDE
+from multimodal_eval.data.datasets.declared_rows import Groups
 
 __all__ = [
     "SECTIONS",
@@ -66,6 +67,7 @@ class TaskData(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     lists: list[str] = []  # columns with lists that are written as text
     last: list[str] = []  # columns with lists of which the last element counts
     values: dict[str, dict[str, str | None]] = {}  # column -> value -> the value that it means; null is none
+    groups: Groups = {}  # new column -> column that it is made of -> group -> values
 
     @property
     def pattern(self) -> str | None:
@@ -122,7 +124,7 @@ class Reproduction(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
         str, list[str]
     ] = {}  # field, or column of the recipe -> columns of the authors' files, the first there
     names: dict[str, dict[str, str]] = {}  # column -> value in published tables -> value in the files
-    groups: dict[str, dict[str, dict[str, list[str]]]] = {}  # column -> column that it is made of -> group -> values
+    groups: Groups = {}  # as those of the data
 
 
 class TaskFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):

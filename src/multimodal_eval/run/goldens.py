@@ -151,6 +151,7 @@ def _column_faults(benchmark: Recipe) -> Iterator[str]:
     used = {column: f"columns.{field}" for field, columns in fields.items() for column in _listed(columns)}
     used |= dict.fromkeys(data.keep, "data.keep") | dict.fromkeys(data.values, "data.values")
     used |= dict.fromkeys(data.lists, "data.lists") | dict.fromkeys(data.last, "data.last")
+    used |= {origin: "data.groups" for origins in data.groups.values() for origin in origins}
     for column, key in used.items():
         if column not in present:
             near = did_you_mean(column, sorted(present))

@@ -256,6 +256,7 @@ def _format(task: TaskFile, data: TaskData, columns: Mapping[str, str]) -> str |
         lists=data.lists,
         last=data.last,
         values=data.values,
+        groups=data.groups,
         keep=data.keep,
         fields={name: column for name, column in task.columns.items() if not isinstance(column, str)},
         texts=text_fields(columns),
@@ -263,7 +264,7 @@ def _format(task: TaskFile, data: TaskData, columns: Mapping[str, str]) -> str |
         inner=data.format,
     )
     is_arranged = data.path is None or any(
-        (data.folder, data.add, data.lists, data.last, data.values, data.keep, declared.fields)
+        (data.folder, data.add, data.lists, data.last, data.values, data.groups, data.keep, declared.fields)
     )
     return format_name(declared) if is_arranged else data.format
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 
@@ -19,11 +19,15 @@ from multimodal_eval.data.logs.log_format import Head
 from multimodal_eval.data.readers.formats import SUFFIXES, reader_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 
-__all__ = ["FORMAT", "PRESENT", "Declaration", "field_of", "format_name"]
+__all__ = ["FORMAT", "PRESENT", "Declaration", "Groups", "add_groups", "field_of", "format_name"]
 
 PRESENT = "present"  # any value of a column
 _WHOLE = ("choices", "images", "references")  # fields that have all that their columns say
 _TEXTS = frozenset(("id", "group", "question", "prompt", "expected_answer", "caption", "references", "choices"))
+
+
+# New column -> the column that it is made of -> group -> values. A value in no group is a group of its own.
+Groups: TypeAlias = dict[str, dict[str, dict[str, list[str]]]]
 
 
 class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -34,6 +38,7 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     lists: list[str] = []  # columns with lists that are written as text
     last: list[str] = []  # columns with lists of which the last element counts
     values: dict[str, dict[str, str | None]] = {}  # column -> value -> the value that it means; null is none
+    groups: Groups = {}
     keep: dict[str, list[str]] = {}  # column -> values: other rows are left out; `present` is any value
     fields: dict[str, list[str]] = {}  # field -> the columns that it is made of
     texts: list[str] = []  # columns with numbers that are read as texts
@@ -102,6 +107,7 @@ class DeclaredRows(DatasetFormat):
         for column, meanings in declared.values.items():
             if (value := record.get(column)) is not None:
                 record[column] = meanings.get(_text(value), value)
+        add_groups(record, declared.groups)
         for column, kept in declared.keep.items():
             value = record.get(column)
             if not (_is_present(value) if PRESENT in kept else value is not None and _text(value) in kept):
@@ -117,6 +123,14 @@ class DeclaredRows(DatasetFormat):
 
 
 FORMAT = DeclaredRows()
+
+
+def add_groups(record: Columns, groups: Groups) -> None:
+    """Add the columns that say to which group a value belongs."""
+    for column, origins in groups.items():
+        for origin, members in origins.items():
+            if column not in record and (value := record.get(origin)) is not None:
+                record[column] = next((name for name, values in members.items() if _text(value) in values), value)
 
 
 def _is_present(value: object) -> bool:

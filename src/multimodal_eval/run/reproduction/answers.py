@@ -11,7 +11,7 @@ from multimodal_eval.benchmarks.recipes import Recipe
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.datasets.dataset_format import written_list
-from multimodal_eval.data.datasets.declared_rows import field_of
+from multimodal_eval.data.datasets.declared_rows import add_groups, field_of
 from multimodal_eval.data.readers.formats import check_file, reader_of
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.evaluation.rules._readings import letters_of
@@ -217,10 +217,7 @@ def _row(name: str, row: Columns, names: Mapping[str, Sequence[str]], recipe: Re
     for column in names.keys() - FIELDS.keys():
         if (value := _first(columns, names[column])) is not None:
             columns[column] = value
-    for column, origins in reproduction.groups.items():
-        for origin, groups in origins.items():
-            groups_of = (group for group, values in groups.items() if str(columns.get(origin)) in values)
-            columns.setdefault(column, next(groups_of, None))
+    add_groups(columns, (data.groups if not isinstance(data, str) else {}) | reproduction.groups)
     verdict = _first(columns, names["verdict"])
     return Row(
         name,
