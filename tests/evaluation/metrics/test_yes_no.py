@@ -69,10 +69,14 @@ def test_f1_has_no_interval_of_a_share():
     assert "Wilson" not in interval(Estimate(0.8, share - 0.8, is_mean=False), values=share).method
 
 
-def test_a_blank_answer_is_not_read_even_if_the_origin_reads_yes():
-    samples = [Sample(id="blank", generated_answer=" ", expected_answer="yes"), *SAMPLES]
-    entry = evaluate(samples, metrics=["yes_no"], options={"yes_no": {"rule": "pope@2023"}})["yes_no"]
-    assert entry["warnings"] == {"unread": 1}
+@pytest.mark.parametrize(
+    ("rule", "value", "warnings"), [("pope@2023", 1, {"blank_answer": 2}), ("mmeval@1", 0, {"unread": 2})]
+)
+def test_a_blank_answer_is_what_the_rule_reads(rule, value, warnings):
+    """POPE's program takes it as yes; nothing else reads it."""
+    samples = [Sample(id=f"{len(text)}", generated_answer=text, expected_answer="yes") for text in ("", "  ")]
+    entry = evaluate(samples, metrics=["yes_no"], options={"yes_no": {"rule": rule}})["yes_no"]
+    assert (entry["value"], entry["warnings"]) == (value, warnings)
 
 
 @pytest.mark.parametrize(("gold", "message"), [("maybe", "must be yes or no. Got 'maybe'"), (["yes", "no"], "differ")])

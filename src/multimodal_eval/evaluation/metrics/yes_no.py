@@ -37,7 +37,6 @@ from multimodal_eval.core.score import BY_JUDGE, UNREAD, Estimate, Rows, Score, 
 from multimodal_eval.evaluation.averages import AVERAGE, MICRO, aggregates_of, average_of, bounds_with, in_groups
 from multimodal_eval.evaluation.choices import gold_answers, key_of, stats_of_key
 from multimodal_eval.evaluation.extraction import FALLBACK, JUDGE, ExtractingMetric, Extraction
-from multimodal_eval.evaluation.rules._readings import UNREAD as NOTHING_READ
 from multimodal_eval.evaluation.rules._readings import Reading, read
 
 __all__ = ["compute_yes_no"]
@@ -71,8 +70,7 @@ class YesNoScorer:
             return unscored("degenerate", _not_gold(sample))
         if extraction is not None and extraction.fault is not None:
             return unscored("error", extraction.fault)
-        answer = sample.generated_answer or ""
-        reading: Reading = self.rule(answer) if answer.strip() else NOTHING_READ
+        reading: Reading = self.rule(sample.generated_answer or "")
         is_by_judge = extraction is not None and extraction.choice is not None
         if extraction is not None and extraction.choice is not None:
             reading = read(extraction.choice)
@@ -162,7 +160,7 @@ class YesNo(ExtractingMetric):
     """
 
     name = "yes_no"
-    version = "1"
+    version = "2"
     needs = ("generated_answer", Need("references", problem=_gold_problem))
     bounds: Bounds = BoundsWithParts((0, 1), _PART_BOUNDS)
     aggregate = _AGGREGATES
