@@ -207,7 +207,8 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
     if prompt is not None and model is not None:  # it may be one of the task
         config["generation"] = {**config.get("generation", {}), "model": model, "prompt": prompt}
         params = {**params, "prompt": None}
-    data, config, notes = with_task(data, config, model, *chosen, task_data=params["task_data"])
+    more = {"task_data": params["task_data"], "may_download": bool(params.get("fetching"))}
+    data, config, notes = with_task(data, config, model, *chosen, **more)
     for note in notes:
         click.echo(f"! {note}", err=True)
     return data, {**params, "config": config}

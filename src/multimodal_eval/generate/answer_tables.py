@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _ANSWER_FIELDS = (
     *("finish", "reasoning", "refusal", "logprobs", "input_tokens", "output_tokens", "reasoning_tokens", "model"),
 )
-__all__ = ["answer_table", "exchange_table", "exchanges_of", "with_answers"]
+FIRST_TOKENS = "first_tokens"  # the key of the metadata with the most likely first tokens and their log-probabilities
+
+__all__ = ["FIRST_TOKENS", "answer_table", "exchange_table", "exchanges_of", "with_answers"]
 
 
 def answer_table(first_row: int, exchanges: Sequence[Exchange]) -> pa.Table:
@@ -112,7 +114,7 @@ def _alternatives(places: list[list[dict[str, Any]]] | None) -> list[list[TokenP
 
 
 def with_answers(samples: pa.Table, exchanges: Sequence[Exchange]) -> pa.Table:
-    """The samples with their answers, log-probabilities, and the failures as errors."""
+    """The samples with their answers, log-probabilities, the most likely first tokens, and the failures as errors."""
     import pyarrow as pa
 
     outcomes = [exchange.outcome for exchange in exchanges]
@@ -121,8 +123,26 @@ def with_answers(samples: pa.Table, exchanges: Sequence[Exchange]) -> pa.Table:
         "error": [outcome.error for outcome in outcomes],
         "logprobs": [None if outcome.text is None else outcome.answer.logprobs for outcome in outcomes],
     }
+    if any(outcome.answer.top_logprobs for outcome in outcomes):
+        columns["metadata"] = _with_first_tokens(samples.column("metadata").to_pylist(), outcomes)
     for name, values in columns.items():
         place = samples.schema.get_field_index(name)
         field = samples.schema.field(place)
         samples = samples.set_column(place, field, pa.array(values, field.type))
     return samples
+
+
+def _with_first_tokens(metadata: Sequence[str | None], outcomes: Sequence[Outcome]) -> list[str | None]:
+    """The metadata of samples with the most likely first tokens of their answers."""
+    import msgspec
+
+    columns: list[str | None] = []
+    for text, outcome in zip(metadata, outcomes, strict=True):
+        places = outcome.answer.top_logprobs
+        if not places:
+            columns.append(text)
+            continue
+        content = {} if text is None else msgspec.json.decode(text)
+        content[FIRST_TOKENS] = {each.token: each.logprob for each in places[0]}
+        columns.append(msgspec.json.encode(content).decode())
+    return columns

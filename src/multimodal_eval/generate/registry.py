@@ -36,6 +36,7 @@ BUILT_IN = {
     "gemini": ("gemini", "Google's generateContent"),
     "transformers": ("local_transformers", "a checkpoint in a directory, run by transformers (extra `[torch]`)"),
     "llama": ("embedded_llama", "a llama model run by onnxruntime: smollm2-135m, or a directory"),
+    "python": ("python_file", "the function `model` of a Python file; python:FILE:NAME is another one"),
     "echo": ("dry", "repeats the prompt; for a dry run"),
     "script": ("dry", "answers from a file, by sample id; for a dry run"),
 }

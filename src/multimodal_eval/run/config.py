@@ -22,6 +22,7 @@ from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import ANSWER_ALIASES
 from multimodal_eval.core.setting_words import in_words
 from multimodal_eval.core.yaml_text import read_yaml
+from multimodal_eval.evaluation.harness import harness_of
 from multimodal_eval.resources.catalogue import CATALOGUE
 
 MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a folder
@@ -214,7 +215,9 @@ def json_schema() -> JsonObject:
 
 
 def is_task_file(data: object) -> bool:
-    """Whether the data of a call are a task file, or name a recipe."""
+    """Whether the data of a call are a task file, or name a recipe or a task of an installed harness."""
     if not isinstance(data, str | Path):
         return False
+    if harness_of(data) is not None:
+        return True
     return (Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()) or find_recipe(data) is not None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 from multimodal_eval.core.metric import opens_media
+from multimodal_eval.core.records import RECORDED
 from multimodal_eval.run.step import RunContext, Step, noting_death
 
 __all__ = ["execute", "steps_of"]
@@ -67,6 +68,10 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         yield Media(run, "scores")
     yield Sign(run)
     yield Score(run)
+    if any(metric == RECORDED and config.options[name].get("task") for name, metric in config.variants.items()):
+        from multimodal_eval.run.steps.installed import Reported
+
+        yield Reported(run)
     yield Aggregate(run)
     if run.plan.task is not None and run.plan.task.headline is not None:
         yield Classes(run)

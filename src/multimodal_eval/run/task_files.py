@@ -27,6 +27,7 @@ from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.datasets.declared_rows import Declaration, format_name, text_fields
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files
 from multimodal_eval.data.runs.grants import named_files
+from multimodal_eval.evaluation.harness import harness_of
 from multimodal_eval.run.config import ConfigSource, is_task_file, load_config, merged_columns
 from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
 from multimodal_eval.run.judging import is_file
@@ -88,12 +89,13 @@ def with_task(
     *,
     task_data: str | Path | None = None,
     allow_partial: bool = False,
+    may_download: bool = False,
 ) -> tuple[Any, ConfigSource, tuple[str, ...]]:
     """The data and the configuration of a call, and notes. Other data than a task file are returned as they are.
 
     The settings of `config` have precedence over those of the task file. Without a model, those of asking one are not
     used. `task` and `metrics` are those of the call: settings of other metrics are then left out. `task_data` replaces
-    the data that the file names.
+    the data that the file names. A task of an installed harness downloads its data only if it `may_download`.
     """
     if not is_task_file(data):
         if task_data is not None:
@@ -105,6 +107,7 @@ def with_task(
         task_data=None if task_data is None else Path(task_data),
         allow_outside=given.get("allow_outside", False),
         allow_partial=allow_partial or given.get("allow_partial", False),
+        may_download=may_download,
     )
     chosen = metrics or given.get("metrics")
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else chosen
@@ -136,13 +139,23 @@ def _for_metrics(settings: JsonObject, metrics: Sequence[str] | None, *, has_tas
 
 
 def open_task(
-    data: str | Path, *, task_data: Path | None = None, allow_outside: bool = False, allow_partial: bool = False
+    data: str | Path,
+    *,
+    task_data: Path | None = None,
+    allow_outside: bool = False,
+    allow_partial: bool = False,
+    may_download: bool = False,
 ) -> OpenedTask:
-    """Read a task file of ours, a recipe by its name or its folder, or a task of lm-eval or lmms-eval.
+    """Read a task file of ours, a recipe by its name or its folder, or a task of lm-eval or lmms-eval: its file, or its
+    name in the installed package.
 
     Its paths are relative to its folder and stay in it, unless the user allows others. `task_data` replaces its data.
     With `allow_partial`, they may have fewer rows than the file says.
     """
+    if (named := harness_of(data)) is not None:
+        from multimodal_eval.run.installed_tasks import installed_task
+
+        return OpenedTask(**installed_task(*named, task_data, may_download=may_download))
     path = find_recipe(data) or Path(data)
     naming = NamingFile(path, "the task file", allow_outside)
     if is_harness_task(content := read_tagged_yaml(path, "the task file")[0]):

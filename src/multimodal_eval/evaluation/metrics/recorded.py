@@ -2,13 +2,14 @@
 
     recorded = metadata[column]
 
-`mmeval import` uses it for the scores in the log of another harness, under their own names.
+`mmeval import` uses it for the scores in the log of another harness, under their own names. With a `task`, as in
+`mmeval run lm-eval:TASK`, the number is what the functions of that installed harness give the answer now.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,9 @@ class Recorded(Metric):
         low=Option(float | None, None, help="the lowest possible value, if there is one"),
         high=Option(float | None, None, help="the highest possible value, if there is one"),
         average=AVERAGE,
+        task=Option(str | None, None, help="compute it: the task of an installed harness, lm-eval:NAME", is_quiet=True),
+        version=Option(str | None, None, help="the version of the harness and of its task", is_quiet=True),
+        data=Option(str | None, None, help="the data of the task, instead of its own", is_quiet=True),
     )
 
     def settle(self) -> None:
@@ -56,18 +60,26 @@ class Recorded(Metric):
         low, high = self.options["low"], self.options["high"]
         if low is not None and high is not None and not low < high:
             raise ConfigError(f"`{self.name}.low` must be below `high`. Got {low:g} and {high:g} instead.")
-        self.needs = (f"metadata.{self.options['column']}",)
+        self.needs = (f"metadata.{self.options['column']}",) if self.options["task"] is None else ("generated_answer",)
         average = average_of(self.options["average"], self.name)
         self.aggregate, self.bounds = aggregates_of(average), bounds_with(average, self._stated_bounds)
         direction: Direction = self.options["direction"]
         self.direction = direction
+
+    def settings(self, state: object) -> Mapping[str, object]:
+        """The options. Where the data are changes no value: what they contain is part of the run's signature."""
+        return {name: value for name, value in super().settings(state).items() if name != "data"}
 
     @property
     def _stated_bounds(self) -> Bounds:
         return self.options["low"], self.options["high"]
 
     def open(self, state: object) -> Scorer:
-        """A scorer that looks the values up."""
+        """A scorer that looks the values up, or has them computed."""
+        if self.options["task"] is not None:
+            from multimodal_eval.evaluation.harness.scorer import HarnessScorer
+
+            return HarnessScorer(self.options)
         return _Lookup(self.options["column"], self._stated_bounds, average_of(self.options["average"], self.name))
 
     def seen_bounds(self, values: NDArray[np.float64]) -> Bounds:

@@ -1,0 +1,186 @@
+"""What requests hold and what functions return: parameters, messages with media files, numbers, explanations.
+
+Imported by `child.py` in the Python of a harness, where this package is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import json
+import math
+import os
+import re
+import traceback
+import wave
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+MOST_STOPS = 4  # that an endpoint takes
+LONGEST_FIELD = 20_000  # characters of a field of a document that is kept with the sample
+
+
+class RefusedError(Exception):
+    """The task cannot be run, and why."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+# Requests.
+
+
+def parameters(given: dict[str, Any], *, longest: int, stops: bool) -> dict[str, Any]:
+    """The parameters of generation, as the package's own clients of endpoints set them."""
+    names = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+    limit = next((given[name] for name in names if given.get(name)), longest)
+    sampled = given.get("do_sample", bool(given.get("temperature")))
+    settings: dict[str, Any] = {"max_tokens": int(limit), "temperature": 0.0}
+    if sampled and given.get("temperature") is not None:
+        settings["temperature"] = float(given["temperature"])
+        if given.get("top_p"):
+            settings["top_p"] = float(given["top_p"])
+    until = [str(text) for text in as_list(given.get("until")) if text]
+    if stops and until:
+        settings["stop"] = until[:MOST_STOPS]
+    return settings
+
+
+def with_marks(text: object, media: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of a message: media at the marks `<image>` if there are as many, otherwise before the text."""
+    pieces = re.split(r"<image>", str(text))
+    if not media or len(pieces) != len(media) + 1:
+        return [*media, {"type": "text", "text": str(text)}]
+    parts: list[dict[str, Any]] = []
+    for piece, item in zip(pieces, [*media, None], strict=True):
+        parts += [{"type": "text", "text": piece}] if piece.strip() else []
+        parts += [item] if item is not None else []
+    return parts
+
+
+def written_parts(message: dict[str, Any], place: Path) -> list[dict[str, Any]]:
+    """The parts of a message, with its media as files below a folder."""
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [written_part(part, place) for part in parts]
+
+
+def written_part(part: dict[str, Any], place: Path) -> dict[str, Any]:
+    """A part of a message in which media are files below a folder."""
+    if part["type"] == "text":
+        return {"type": "text", "text": str(part["text"])}
+    return part_of(part.get("url", part.get(part["type"])), place, str(part["type"]))
+
+
+def part_of(media: Any, place: Path, kind: str = "image") -> dict[str, Any]:
+    """An image, audio or video, written to a file that is named after its content."""
+    if hasattr(media, "save") and hasattr(media, "mode"):
+        return {"type": "image", "image": as_png(media, place)}
+    if isinstance(media, dict) and "array" in media:
+        return {"type": "audio", "audio": as_wav(media, place)}
+    if isinstance(media, str | os.PathLike) and Path(media).is_file():
+        kind = {".wav": "audio", ".mp3": "audio", ".flac": "audio", ".m4a": "audio"}.get(Path(media).suffix, kind)
+        return {"type": kind, kind: copied(Path(media), place)}
+    if hasattr(media, "get_all_samples"):  # an AudioDecoder of datasets
+        samples = media.get_all_samples()
+        array = {"array": samples.data.numpy().mean(0), "sampling_rate": samples.sample_rate}
+        return {"type": "audio", "audio": as_wav(array, place)}
+    what = "no file" if isinstance(media, str) else f"of the type {type(media).__name__}"
+    raise RefusedError("media", f"{kind} {str(media)[:100]} is {what}")
+
+
+def as_png(image: Any, place: Path) -> str:
+    buffer = io.BytesIO()
+    (image if image.mode in ("RGB", "L", "RGBA", "P", "1") else image.convert("RGB")).save(buffer, format="PNG")
+    return kept(buffer.getvalue(), ".png", place)
+
+
+def as_wav(audio: dict[str, Any], place: Path) -> str:
+    numpy = import_module("numpy")
+    samples = numpy.asarray(audio["array"], dtype=float)
+    samples = samples.mean(axis=int(samples.shape[0] < samples.shape[-1]) - 1) if samples.ndim > 1 else samples
+    whole = numpy.clip(numpy.round(samples * 32768), -32768, 32767).astype("<i2")
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(int(audio["sampling_rate"]))
+        file.writeframes(whole.tobytes())
+    return kept(buffer.getvalue(), ".wav", place)
+
+
+def kept(content: bytes, suffix: str, place: Path) -> str:
+    name = hashlib.sha256(content).hexdigest()[:24] + suffix
+    (place / "media").mkdir(exist_ok=True)
+    (place / "media" / name).write_bytes(content)
+    return f"media/{name}"
+
+
+def copied(file: Path, place: Path) -> str:
+    return kept(file.read_bytes(), file.suffix.lower(), place)
+
+
+# Values.
+
+
+def likelihood(reply: Any) -> tuple[float, bool]:
+    """The logarithm of a probability, and whether the text is the most likely one; None is the logarithm of 0."""
+    value, is_greedy = reply
+    return (-math.inf if value is None else float(value)), bool(is_greedy)
+
+
+def as_number(value: Any) -> float | None:
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+        value = value.item()
+    return float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
+
+
+def is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_FIELD
+    if isinstance(value, list):
+        return len(value) <= 50 and all(isinstance(each, str | int | float | bool) for each in value)
+    return isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def digest_of(doc: Any) -> str:
+    """What tells a document from others: its texts and numbers."""
+    plain = {key: value for key, value in doc.items() if is_plain(value)}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def as_list(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def parameters_of(function: Callable[..., Any]) -> Any:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def name_of(function: Any) -> str:
+    """The module and name of a function."""
+    while hasattr(function, "func"):  # functools.partial
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(named, '__module__', '')}.{named.__qualname__}".strip(".")
+
+
+def explained(error: BaseException) -> str:
+    """An exception in one line, with the place of its cause in a file of the package."""
+    text = " ".join(str(error).split())[:400]
+    own = (Path(__file__).name, "child.py")
+    places = [frame for frame in frames(error) if Path(frame.filename).name not in own]
+    where = f" ({Path(places[-1].filename).name}:{places[-1].lineno}, {places[-1].name})" if places else ""
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
+
+
+def frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The places that an exception went through."""
+    return list(traceback.extract_tb(error.__traceback__))

@@ -1,0 +1,52 @@
+"""A model in a Python file: `python:FILE` calls its function `model`, `python:FILE:NAME` another one.
+
+    def model(request):
+        return f"I was asked: {request.prompt}"
+
+The function gets a `Request` and returns text or an `Answer`. It may be asynchronous, or take many requests (`batched`).
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.errors import ConfigError, described
+from multimodal_eval.generate.functions import BatchGenerator, FunctionGenerator
+from multimodal_eval.generate.protocol import Generator
+
+__all__ = ["open_generator"]
+
+USUAL = "model"
+
+
+def open_generator(provider: str, model: str, config: GenerationConfig) -> Generator:
+    """The function of a file. Its label has a digest of the file, so that a changed file is another model."""
+    file, _, name = model.rpartition(":")
+    if not file or not name.isidentifier() or Path(model).is_file():
+        file, name = model, USUAL
+    path = Path(file)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--model python:{model}: {path} cannot be read: {error.strerror}") from None
+    label = f"python:{path.name}:{name}@{sha256(content).hexdigest()[:12]}"
+    spec = spec_from_file_location(f"mmeval_model_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"--model python:{model}: {path} must be a file that ends in .py")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - code that somebody else wrote
+        raise ConfigError(f"--model python:{model}: {path} cannot be imported: {described(error)}") from error
+    function = getattr(module, name, None)
+    if isinstance(function, BatchGenerator):
+        function.label = label
+        return function
+    if isinstance(function, Generator):
+        return function
+    if not callable(function):
+        raise ConfigError(f"--model python:{model}: {path} must define a function `{name}` of a request")
+    return FunctionGenerator(function, label)
