@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +15,7 @@ from multimodal_eval.core.figure import without_value
 from multimodal_eval.core.metric import summary_of
 from multimodal_eval.display.blocks import Block, FigureRow, Figures, Lines, Row, Table, Text
 from multimodal_eval.display.wording import counted
+from multimodal_eval.evaluation.harness import HARNESSES
 
 if TYPE_CHECKING:
     from multimodal_eval.data.runs.run_folder import RunFolder
@@ -53,9 +56,13 @@ def metrics(plugins: tuple[str, ...], format_: str) -> None:
 
 
 @ls.command()
+@click.option("--from", "package", type=click.Choice(list(HARNESSES)), help="List those of this installed harness.")
 @result_format_option
-def tasks(format_: str) -> None:
-    """List the tasks with their metrics and composites."""
+def tasks(package: str | None, format_: str) -> None:
+    """List the tasks with their metrics and composites, or the tasks of an installed harness."""
+    if package is not None:
+        _list_installed(package, format_)
+        return
     from multimodal_eval.evaluation.metrics_registry import list_available
     from multimodal_eval.evaluation.tasks_config import TASKS
 
@@ -67,6 +74,31 @@ def tasks(format_: str) -> None:
         rows.append(Row([task.name, names, formula or task.headline or "none"]))
     heads = ["task", "metrics", "composite"]
     _list(Table(heads, rows, 3), format_, "Contests have separate commands: mmeval clarity, mmeval dialogue")
+
+
+def _list_installed(package: str, format_: str) -> None:
+    """The tasks of an installed harness, with whether each can be run."""
+    from multimodal_eval.evaluation.harness.process import listed_tasks
+
+    rows = [Row([task["task"], *_mark(task)]) for task in listed_tasks(package)]
+    counts = Counter(row.cells[1] for row in rows)
+    _list(
+        Table(["task", "state", "why"], rows, 3),
+        format_,
+        ", ".join(f"{count:,} {state}" for state, count in counts.most_common()),
+        f"Run one: mmeval run {package}:TASK --model PROVIDER:NAME [--data DIR]",
+    )
+
+
+def _mark(task: Mapping[str, Any]) -> tuple[str, str]:
+    """The state of a task, and why."""
+    if task["unsupported"]:
+        return "not supported", task["unsupported"]
+    if task["judge"]:
+        return "needs a judge", f"{task['judge']} asks a model"
+    if not task["has_data"]:
+        return "needs data", f"{task['data'] or 'its own'}: --data DIR or --fetch"
+    return "works", task["data"]
 
 
 @ls.command()

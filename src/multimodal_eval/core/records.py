@@ -26,6 +26,7 @@ LINT_FORMAT = 3
 READABLE_FORMATS = (1, 2, 3)
 
 RECORDED = "recorded"  # the metric that looks up scores of another program
+NOT_SCORED_BY_TASK = "the task does not score this document by"  # the start of a reason, before a metric
 LOG = "log_name"  # the column with the name of a log, if several were read together
 COMPOSITE = "composite_score"  # the name of the composite among the metrics of a run
 
@@ -280,7 +281,9 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         if self.imported is None or self.config.variants.get(metric) != RECORDED:
             return None
-        return f"no metadata.{self.config.options.get(metric, {}).get('column', metric)}"
+        options = self.config.options.get(metric, {})
+        column = options.get("column", metric)
+        return f"no metadata.{column}" if options.get("task") is None else f"{NOT_SCORED_BY_TASK} {column}"
 
 
 def statistics_of(info: RunInfo) -> str:

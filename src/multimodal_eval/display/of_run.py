@@ -190,7 +190,8 @@ def import_blocks(run: Run) -> Iterator[Block]:
 
     facts = {"": info.version, "model ": info.model, "task ": info.task}
     listed = "".join(f", {name}{value}" if name else f" {value}" for name, value in facts.items() if value)
-    yield Text(f"imported from {info.harness}{listed}", tone="strong")
+    how = "imported from" if info.files else "scored by"
+    yield Text(f"{how} {info.harness}{listed}", tone="strong")
     means = own_means(run)
     for mean in means:
         where = f"{mean.log}: " if mean.log else ""
@@ -204,7 +205,8 @@ def import_blocks(run: Run) -> Iterator[Block]:
     if rows:
         table = Figures(rows, ("metric", "log"), (), ("harness",), "here", with_parts=False)
         yield Folded("results of the harness beside the means here", [table])
-    settings = [Row(["files", ", ".join(info.files)]), *(Row([n, str(v)]) for n, v in info.settings.items())]
+    files = [Row(["files", ", ".join(info.files)])] if info.files else []
+    settings = [*files, *(Row([n, str(v)]) for n, v in info.settings.items())]
     yield Folded("files and settings of the harness", [Table(["setting", "value"], settings, 2)])
 
 

@@ -13,15 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from multimodal_eval.core.config import RunConfig, TaskOrigin
+from multimodal_eval.core.config import TaskOrigin
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import RECORDED, JsonObject
 from multimodal_eval.data.logs.log_format import score_column
 from multimodal_eval.data.runs.checksums import sha256
-from multimodal_eval.evaluation.harness.process import HarnessProcess
+from multimodal_eval.evaluation.harness.process import opened
+from multimodal_eval.evaluation.harness.scorer import version_of
 from multimodal_eval.resources.store import home, move_into_place
 
-__all__ = ["computed_scores", "functions_of", "installed_task"]
+__all__ = ["functions_of", "installed_task"]
 
 SAMPLES = "samples.jsonl"
 
@@ -31,15 +32,14 @@ def installed_task(package: str, task: str, data: Path | None, *, may_download: 
     place = None if data is None else str(data.resolve())
     if data is not None and not data.exists():
         raise ConfigError(f"--data: {data} does not exist. Name a file or folder with the data of {package}:{task}")
-    with _process(package, may_download=may_download) as process, _staging(package) as staging:
-        process.ask("open", package=package, task=task, data=place)
-        about = process.ask("prepare", folder=str(staging))
+    with _staging(package) as staging:
+        about = opened(package, task, place, may_download=may_download).process.ask("prepare", folder=str(staging))
         digest = sha256((staging / SAMPLES).read_bytes())
         target = staging.parents[1] / f"{_plain(task)}-{digest[:16]}"
         if not (target / SAMPLES).is_file():
             move_into_place(staging, target, lambda: (target / SAMPLES).is_file())
     name = f"{package}:{task}"
-    version = about["version"] if about["task_version"] is None else f"{about['version']}, task {about['task_version']}"
+    version = version_of(about)
     scores = _named(package, about["scores"])
     origin = TaskOrigin(name=name, version=version, data=digest)
     settings: JsonObject = {
@@ -59,18 +59,10 @@ def installed_task(package: str, task: str, data: Path | None, *, may_download: 
             for column, score in scores.items()
         },
     }
-    notes = (f"{name}: {package} {version}; scored by {', '.join(dict.fromkeys(functions_of(about).values()))}",)
+    functions = dict.fromkeys(score["function"] for score in about["scores"])
+    notes = (f"{name}: {package} {version}, scored by {', '.join(functions)}",)
     generation = {"parameters": about["generation"]}
     return {"name": name, "data": target / SAMPLES, "settings": settings, "generation": generation, "notes": notes}
-
-
-def computed_scores(config: RunConfig) -> dict[str, Mapping[str, Any]]:
-    """The metrics of a run that an installed harness computes, with their options."""
-    return {
-        name: config.options[name]
-        for name, metric in config.variants.items()
-        if metric == RECORDED and config.options.get(name, {}).get("task") is not None
-    }
 
 
 def functions_of(about: Mapping[str, Any]) -> dict[str, str]:
@@ -92,15 +84,6 @@ def _named(package: str, scores: list[dict[str, Any]]) -> dict[str, dict[str, An
 
 def _plain(task: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in task)[:60]
-
-
-@contextmanager
-def _process(package: str, *, may_download: bool) -> Iterator[HarnessProcess]:
-    process = HarnessProcess(package, may_download=may_download)
-    try:
-        yield process
-    finally:
-        process.close()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag,
 from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.data.readers.ids import PREFIX
 from multimodal_eval.data.readers.summary import NOT_USED
+from multimodal_eval.evaluation.harness import computed_scores
 from multimodal_eval.evaluation.metrics_registry import make_task
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def refuse_unscored(folder: RunFolder, info: RunInfo, results: Results, *, allow
 
 def _one_is_enough(config: RunConfig) -> bool:
     """Whether the metrics are those of a task whose data may have the inputs of only some."""
+    if computed_scores(config):  # many harnesses score a document by one of several metrics
+        return True
     task = make_task(config)
     return task is not None and task.one_is_enough and not config.metrics
 

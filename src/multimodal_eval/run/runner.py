@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 from multimodal_eval.core.metric import opens_media
-from multimodal_eval.core.records import RECORDED
+from multimodal_eval.evaluation.harness import computed_scores
 from multimodal_eval.run.step import RunContext, Step, noting_death
 
 __all__ = ["execute", "steps_of"]
@@ -68,7 +68,7 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         yield Media(run, "scores")
     yield Sign(run)
     yield Score(run)
-    if any(metric == RECORDED and config.options[name].get("task") for name, metric in config.variants.items()):
+    if computed_scores(config):
         from multimodal_eval.run.steps.installed import Reported
 
         yield Reported(run)

@@ -12,7 +12,6 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from typing import Any
 PACKAGES = {"lm-eval": "lm_eval", "lmms-eval": "lmms_eval"}
 OLDEST = {"lm-eval": (0, 4, 3), "lmms-eval": (0, 5, 0)}
 LONGEST_CHOICE = 16  # characters of a choice that may be one token
-FOLDER = "__folder__"  # the key with the folder of a YAML file
 FEWSHOT_SEED = 1234  # as both harnesses set it
 
 side: Any = import_module(f"{__package__}.child_content" if __package__ else "child_content")
+files: Any = import_module(f"{__package__}.child_files" if __package__ else "child_files")
 RefusedError: Any = side.RefusedError
 
 
@@ -52,6 +51,9 @@ class Harness:
         reason = self.unsupported(name)
         if reason:
             raise RefusedError("unsupported", reason)
+        judge = files.judge_of(self.raw_config(name))
+        if judge:
+            raise RefusedError("judge", judge)
         try:
             return self.load(name)
         except Exception as error:
@@ -86,20 +88,34 @@ class Harness:
             return "it runs code that the model writes"
         return None
 
+    def known(self, name: str) -> dict[str, Any]:
+        """What the files of a task say about it."""
+        config, reason = self.raw_config(name), self.unsupported(name)
+        judge = None if reason else files.judge_of(config)
+        return {
+            "unsupported": reason,
+            "judge": judge,
+            "has_data": files.has_data(config),
+            "data": str(config.get("dataset_path") or ""),
+        }
+
     kinds: tuple[str, ...] = ()
 
     # What is asked.
 
     @property
     def kind(self) -> str:
+        """The kind of its requests."""
         return str(self.task.OUTPUT_TYPE)
 
     @property
     def docs(self) -> Any:
+        """The documents that are asked about."""
         return self.task.eval_docs
 
     @property
     def scored_docs(self) -> Any:
+        """The documents as the functions that score get them."""
         return self.docs
 
     def prepare(self, folder: str) -> dict[str, Any]:
@@ -154,22 +170,31 @@ class Harness:
                 "function": self.function_of(metric),
             }
             for metric, function in aggregation.items()
+            if "submission" not in metric  # a file for the server of a contest
             for name in self.filters
         ]
-        version = getattr(self.task, "VERSION", None)
+        stated = [each for each in side.as_list(self.config.metadata) if isinstance(each, dict) and "version" in each]
+        version = stated[0]["version"] if stated else None
         filters = {each.name: [side.name_of(step) for step in each.filters] for each in self.task._filters}
-        return {"kind": self.kind, "version": self.version, "task_version": version, "scores": scores, "filters": filters}
+        return {
+            "kind": self.kind,
+            "version": self.version,
+            "task_version": version,
+            "scores": scores,
+            "filters": filters,
+        }
 
     @property
     def filters(self) -> list[str]:
+        """The names of its filters."""
         return [each.name for each in self.task._filters]
 
     def function_of(self, metric: str) -> str:
         """The function that gives the value of a sample."""
         if callable(self.config.process_results):
-            return side.name_of(self.config.process_results)
+            return str(side.name_of(self.config.process_results))
         function = self.task._metric_fn_list.get(metric)
-        return side.name_of(function) if function is not None else side.name_of(type(self.task).process_results)
+        return str(side.name_of(type(self.task).process_results if function is None else function))
 
     # How answers are scored.
 
@@ -199,9 +224,11 @@ class Harness:
         raise NotImplementedError
 
     def apply_filters(self, numbers: list[int]) -> None:
+        """Take from the replies what is scored."""
         self.task.apply_filters()
 
     def results(self, number: int, replies: list[Any]) -> dict[str, Any]:
+        """What the task makes of the replies to a document."""
         results: dict[str, Any] = self.task.process_results(self.scored_docs[number], replies)
         return results
 
@@ -244,7 +271,7 @@ class Harness:
             key = f"{metric},{name}"
             if number not in by_doc:
                 continue
-            value = side.as_number(by_doc[number])
+            value = side.as_number(self.one_value(by_doc[number]))
             try:
                 scored[key] = side.as_number(self.aggregated(metric, [by_doc[number]])) if value is None else value
             except Exception as error:  # noqa: BLE001
@@ -253,6 +280,11 @@ class Harness:
                 kind = type(by_doc[number]).__name__
                 scored[key] = {"error": f"its value is of the type {kind}, and not a number for one sample"}
         return {"values": scored}
+
+    def one_value(self, value: Any) -> Any:
+        """The value of a sample. Where it is an object, the task may say which of its keys is the score."""
+        key = getattr(self.config, "score_key", None)
+        return value[key] if key is not None and isinstance(value, dict) and key in value else value
 
     def aggregated(self, metric: str, values: list[Any]) -> Any:
         """What the aggregate of the task makes of values."""
@@ -283,10 +315,13 @@ class Harness:
 
 
 class LmEval(Harness):
+    """A task of lm-eval."""
+
     package = "lm-eval"
     kinds = ("generate_until", "multiple_choice")
 
     def index(self) -> dict[str, str]:
+        """The names of all tasks, tags and groups."""
         manager = self._manager()
         tasks = dict.fromkeys(manager.all_subtasks, "task")
         return {**dict.fromkeys(manager.all_tags, "tag"), **dict.fromkeys(manager.all_groups, "group"), **tasks}
@@ -297,12 +332,14 @@ class LmEval(Harness):
         return self._kept
 
     def raw_config(self, name: str) -> dict[str, Any]:
+        """What the YAML of a task says."""
         entry = self._manager().task_index[name]
         path = entry.get("yaml_path") if isinstance(entry, dict) else getattr(entry, "yaml_path", None)
         config = None if isinstance(entry, dict) else getattr(entry, "cfg", None)
-        return yaml_of(str(path)) if path and Path(str(path)).is_file() else dict(config or {})
+        return files.yaml_of(str(path)) if path and Path(str(path)).is_file() else dict(config or {})
 
     def load(self, name: str) -> Any:
+        """The task with its data, set up as by the harness."""
         manager = self._manager()
         loaded = manager.load([name])["tasks"] if hasattr(manager, "load") else manager.load_task_or_group([name])
         task = loaded[name]
@@ -312,6 +349,7 @@ class LmEval(Harness):
         return task
 
     def rows(self, place: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Every document as a sample, with the settings of its request."""
         task = self.task
         task.build_all_requests(limit=None, rank=0, world_size=1)
         groups: dict[int, list[Any]] = {}
@@ -343,16 +381,20 @@ class LmEval(Harness):
         return texts
 
     def requests(self, number: int) -> list[Any]:
+        """The requests of a document, without their context."""
         described = (self.config.task, number, 1)
         built = self.task.construct_requests(doc=self.docs[number], ctx="", metadata=described)
         return built if isinstance(built, list) else [built]
 
 
 class LmmsEval(Harness):
+    """A task of lmms-eval, asked by messages."""
+
     package = "lmms-eval"
     kinds = ("generate_until",)
 
     def index(self) -> dict[str, str]:
+        """The names of all tasks, tags and groups."""
         return {name: str(entry["type"]) for name, entry in self._manager().task_index.items()}
 
     def _manager(self) -> Any:
@@ -361,10 +403,12 @@ class LmmsEval(Harness):
         return self._kept
 
     def raw_config(self, name: str) -> dict[str, Any]:
+        """What the YAML of a task says."""
         path = self._manager().task_index[name].get("yaml_path")
-        return yaml_of(str(path)) if path and path != -1 else {}
+        return files.yaml_of(str(path)) if path and path != -1 else {}
 
     def load(self, name: str) -> Any:
+        """The task with its data, set up as by the harness."""
         api = import_module("lmms_eval.api.task")
         for method in ("download", "process_results"):  # a failure is not tried again five times
             plain = getattr(getattr(api.ConfigurableTask, method), "__wrapped__", None)
@@ -391,9 +435,11 @@ class LmmsEval(Harness):
 
     @property
     def scored_docs(self) -> Any:
+        """The documents as the functions that score get them."""
         return getattr(self.task, "eval_docs_no_media", None) or self.docs
 
     def rows(self, place: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Every document as a sample, with the settings of its request."""
         docs = self.docs
         for number in range(len(docs)):
             doc = docs[number]
@@ -408,6 +454,7 @@ class LmmsEval(Harness):
             yield row, side.parameters(self.config.generation_kwargs or {}, longest=1024, stops=False)
 
     def requests(self, number: int) -> list[Any]:
+        """The requests of a document, without their context."""
         described = {"task": self.config.task, "doc_id": number, "repeats": 1, "split": self._split}
         if isinstance(self.config.metadata, dict):
             described = {**self.config.metadata, **described}
@@ -429,6 +476,7 @@ class LmmsEval(Harness):
             task.task_docs = docs
 
     def results(self, number: int, replies: list[Any]) -> dict[str, Any]:
+        """What the task makes of the replies to a document."""
         if self._tags is not None and self._without is not None:
             replies = [self._without(each, self._tags) if isinstance(each, str) else each for each in replies]
         return super().results(number, replies)
@@ -482,7 +530,7 @@ def redirect(place: Path) -> None:
                 found = original(str(inner), **cache)
         return found if split is None else found[split]
 
-    datasets.load_dataset = load_dataset
+    setattr(datasets, "load_dataset", load_dataset)  # noqa: B010 - a name of another module
 
 
 def lacking_data(error: BaseException) -> str | None:
@@ -494,40 +542,17 @@ def lacking_data(error: BaseException) -> str | None:
     names = {type(each).__name__ for each in chain}
     of_network = {"OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionError", "DatasetNotFoundError"}
     if names & (of_network | {"MaxRetryError", "ConnectTimeout", "GatedRepoError", "HfHubHTTPError"}):
-        return side.explained(chain[0])
+        return str(side.explained(chain[0]))
     if names & {"FileNotFoundError", "DataFilesNotFoundError", "EmptyDatasetError"}:
-        return side.explained(chain[0])
+        return str(side.explained(chain[0]))
     first = chain[0]
     if isinstance(first, KeyError) and any("dataset_dict" in each.filename for each in side.frames(first)):
         return f"they have no split {first}"
     return None
 
 
-@cache
-def yaml_of(path: str) -> dict[str, Any]:
-    """The keys of a task's YAML and of the files that it includes. Functions are named, and not imported."""
-    yaml = import_module("yaml")
-    try:
-        content = yaml.load(Path(path).read_text("utf-8"), _loader()) or {}  # noqa: S506 - a safe loader
-    except (OSError, yaml.YAMLError):
-        return {}
-    if not isinstance(content, dict):
-        return {}
-    included: dict[str, Any] = {}
-    for name in reversed(side.as_list(content.get("include"))):
-        included.update(yaml_of(str(Path(path).parent / str(name))))
-    return {**included, **content, FOLDER: str(Path(path).parent)}
-
-
-@cache
-def _loader() -> Any:
-    yaml = import_module("yaml")
-    loader = type("Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
-    loader.add_multi_constructor("!", lambda _, suffix, node: f"!{suffix} {getattr(node, 'value', '')}")
-    return loader
-
-
 def similar(name: str, index: dict[str, str]) -> list[str]:
+    """The tasks with a name like this one."""
     from difflib import get_close_matches
 
     return get_close_matches(name, index, 4, 0.6)
@@ -537,55 +562,11 @@ def similar(name: str, index: dict[str, str]) -> list[str]:
 
 
 def listed(package: str) -> list[dict[str, Any]]:
-    """Every task, and why it is not supported, by its YAML alone."""
+    """Every task, and what is known about it by its files alone."""
     harness = HARNESSES[package].__new__(HARNESSES[package])
-    harness.module = imported(package)
-    harness.version = metadata.version(package)
-    rows = []
-    for name, kind in sorted(harness.index().items()):
-        if kind != "task":
-            continue
-        config = harness.raw_config(name)
-        rows.append(
-            {
-                "task": name,
-                "unsupported": harness.unsupported(name),
-                "judge": judge_of(config),
-                "kind": config.get("output_type") or "generate_until",
-                "data": str(config.get("dataset_path") or ""),
-                "local": has_data(config),
-            }
-        )
-    return rows
-
-
-_JUDGE = re.compile(r"openai|azure|anthropic|gpt[-_]?eval|llm_judge|get_chat_response|API_TYPE|judge_model", re.I)
-
-
-def judge_of(config: dict[str, Any]) -> str | None:
-    """The functions of a task whose file calls a judge model, if there are any."""
-    named = json.dumps([config.get("process_results"), config.get("metric_list")], default=str)
-    for function in re.findall(r"!function ([\w.]+)", named):
-        if asks_judge(str(Path(config[FOLDER]) / f"{function.rpartition('.')[0]}.py")):
-            return str(function)
-    return None
-
-
-@cache
-def asks_judge(file: str) -> bool:
-    """Whether a file of functions names the client of a model."""
-    try:
-        return _JUDGE.search(Path(file).read_text("utf-8", "replace")) is not None
-    except OSError:
-        return False
-
-
-def has_data(config: dict[str, Any]) -> bool:
-    """Whether a dataset is in the cache of the Hugging Face hub."""
-    name = str(config.get("dataset_path") or "")
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
-    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"datasets--{name.replace('/', '--')}"
-    return bool(name) and (hub.is_dir() or (home / "datasets" / name.replace("/", "___")).is_dir())
+    imported(package)
+    names = [name for name, kind in sorted(harness.index().items()) if kind == "task"]
+    return [{"task": name, **harness.known(name)} for name in names]
 
 
 def main() -> None:

@@ -94,12 +94,14 @@ def part_of(media: Any, place: Path, kind: str = "image") -> dict[str, Any]:
 
 
 def as_png(image: Any, place: Path) -> str:
+    """An image as a PNG file, which loses nothing."""
     buffer = io.BytesIO()
     (image if image.mode in ("RGB", "L", "RGBA", "P", "1") else image.convert("RGB")).save(buffer, format="PNG")
     return kept(buffer.getvalue(), ".png", place)
 
 
 def as_wav(audio: dict[str, Any], place: Path) -> str:
+    """Audio as a WAV file with one channel of 16 bits."""
     numpy = import_module("numpy")
     samples = numpy.asarray(audio["array"], dtype=float)
     samples = samples.mean(axis=int(samples.shape[0] < samples.shape[-1]) - 1) if samples.ndim > 1 else samples
@@ -114,6 +116,7 @@ def as_wav(audio: dict[str, Any], place: Path) -> str:
 
 
 def kept(content: bytes, suffix: str, place: Path) -> str:
+    """The path of a file with this content."""
     name = hashlib.sha256(content).hexdigest()[:24] + suffix
     (place / "media").mkdir(exist_ok=True)
     (place / "media" / name).write_bytes(content)
@@ -121,6 +124,7 @@ def kept(content: bytes, suffix: str, place: Path) -> str:
 
 
 def copied(file: Path, place: Path) -> str:
+    """The path of a copy of a file."""
     return kept(file.read_bytes(), file.suffix.lower(), place)
 
 
@@ -134,12 +138,14 @@ def likelihood(reply: Any) -> tuple[float, bool]:
 
 
 def as_number(value: Any) -> float | None:
+    """A value as a number, if it is one."""
     if hasattr(value, "item") and getattr(value, "size", 1) == 1:
         value = value.item()
     return float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
 
 
 def is_plain(value: Any) -> bool:
+    """Whether a field of a document is kept with the sample: a text, a number, or a short list of these."""
     if isinstance(value, str):
         return len(value) <= LONGEST_FIELD
     if isinstance(value, list):
@@ -154,10 +160,12 @@ def digest_of(doc: Any) -> str:
 
 
 def as_list(value: Any) -> list[Any]:
+    """A value that may be one or several, as a list."""
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def parameters_of(function: Callable[..., Any]) -> Any:
+    """The parameters of a function, if it tells them."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):

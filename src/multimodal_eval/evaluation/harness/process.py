@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Timer
-from typing import IO, Any
+from typing import Any
 
 from multimodal_eval.core.errors import ConfigError, MetricError, MissingPackageError, UnknownNameError
 from multimodal_eval.evaluation.harness import HARNESSES
@@ -48,22 +48,23 @@ class HarnessProcess:
         self.package = package
         self._python = os.environ.get(HARNESSES[package]) or sys.executable
         self._folder = tempfile.TemporaryDirectory(prefix="mmeval-harness-", ignore_cleanup_errors=True)
-        self._log: IO[bytes] = (Path(self._folder.name) / "stderr.txt").open("w+b")
         self._lock = Lock()
         self._task: str | None = None
         try:
-            self._process = subprocess.Popen(
-                [self._python, str(Path(__file__).with_name("child.py"))],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                cwd=self._folder.name,
-                env=_environment(may_download=may_download),
-                encoding="utf-8",
-            )
+            with (Path(self._folder.name) / "stderr.txt").open("wb") as log:
+                self._process = subprocess.Popen(
+                    [self._python, str(Path(__file__).with_name("child.py"))],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=self._folder.name,
+                    env=_environment(may_download=may_download),
+                    encoding="utf-8",
+                )
         except OSError as error:
-            self._log.close()
-            raise ConfigError(f"{self._python}, the Python for {package}, cannot be started: {error.strerror}") from None
+            self._folder.cleanup()
+            reason = f"cannot be started: {error.strerror}"
+            raise ConfigError(f"{self._python}, the Python for {package}, {reason}") from None
 
     def ask(self, do: str, **arguments: Any) -> Any:
         """The reply to a request. Raises ConfigError, MissingPackageError or UnknownNameError for a refused task."""
@@ -72,8 +73,9 @@ class HarnessProcess:
             line = self._line(json.dumps({"do": do, **arguments}))
         reply = json.loads(line) if line else None
         if reply is None:
+            tail = self._tail()
             self.close()
-            raise MetricError(f"the process of {self.package} ended without a reply. It wrote at last: {self._tail()}")
+            raise MetricError(f"the process of {self.package} ended without a reply. It wrote at last: {tail}")
         if "refused" in reply:
             raise _refusal(self.package, self._task, reply["refused"], reply["message"])
         return reply["reply"]
@@ -94,9 +96,16 @@ class HarnessProcess:
             timer.cancel()
 
     def _tail(self) -> str:
-        with suppress(OSError, ValueError):
-            return (Path(self._folder.name) / "stderr.txt").read_text("utf-8", "replace")[-_TAIL:].strip() or "nothing"
+        """The last line that the process wrote."""
+        with suppress(OSError):
+            lines = (Path(self._folder.name) / "stderr.txt").read_text("utf-8", "replace").split("\n")
+            return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")[-_TAIL:]
         return "nothing"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process can be asked."""
+        return self._process.poll() is None
 
     def close(self) -> None:
         """End the process."""
@@ -106,6 +115,7 @@ class HarnessProcess:
             with suppress(OSError):
                 if stream is not None:
                     stream.close()
+        self._folder.cleanup()
 
 
 def _environment(*, may_download: bool) -> dict[str, str]:
@@ -122,16 +132,18 @@ def _refusal(package: str, task: str | None, kind: str, message: str) -> Excepti
             f"pip install {package}. If another Python has it, name that: {HARNESSES[package]}=PATH"
         )
     if kind == "unknown":
-        return UnknownNameError(f"task of {package}", str(task), json.loads(message) or ["mmeval ls tasks --from " + package])
+        return UnknownNameError(f"task of {package}", str(task), json.loads(message))
     texts = {
         "version": f"{what}: the installed version of {package} is {message}",
         "broken": f"{what}: the installed version {message}",
         "group": f"{what} is a {message} of tasks. Name one of its tasks: mmeval ls tasks --from {package}",
         "unsupported": f"{what} is not supported: {message}",
+        "judge": f"{what} needs a judge: its function {message} asks a model, and has no key here. Judge the answers "
+        "by a judge of your own: --metrics judge:NAME --judge PROVIDER:MODEL",
         "likelihoods": f"{what} compares the likelihoods of whole texts such as {message!r}, which endpoints for chats "
         "do not give. Tasks whose choices are letters or single words are supported",
-        "data": f"{what}: its data are not on this machine ({message}). Name a copy with --data DIR, or fetch them with "
-        "--fetch",
+        "data": f"{what}: its data are not on this machine ({message}). Name a copy with --data DIR, or fetch them "
+        "with --fetch",
         "media": f"{what}: {message}, which cannot be sent. Name a copy of the data with their media: --data DIR",
         "raised": f"{what}: a function of the task failed: {message}",
     }
@@ -144,9 +156,13 @@ def _refusal(package: str, task: str | None, kind: str, message: str) -> Excepti
 class _Opened:
     """A task in its process, with the values that were computed already."""
 
-    def __init__(self, package: str, task: str, data: str | None) -> None:
-        self.process = HarnessProcess(package)
-        self.about: Mapping[str, Any] = self.process.ask("open", package=package, task=task, data=data)
+    def __init__(self, package: str, task: str, data: str | None, *, may_download: bool) -> None:
+        self.process = HarnessProcess(package, may_download=may_download)
+        try:
+            self.about: Mapping[str, Any] = self.process.ask("open", package=package, task=task, data=data)
+        except BaseException:
+            self.process.close()
+            raise
         self._known: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._lock = Lock()
 
@@ -165,12 +181,12 @@ _tasks: dict[tuple[str, str, str | None], _Opened] = {}
 _opening = Lock()
 
 
-def opened(package: str, task: str, data: str | None) -> _Opened:
-    """The task in a process that this one has started."""
+def opened(package: str, task: str, data: str | None, *, may_download: bool = False) -> _Opened:
+    """The task in a process that this one has started, and that ends with it."""
     with _opening:
         key = (package, task, data)
-        if key not in _tasks:
-            _tasks[key] = _Opened(package, task, data)
+        if key not in _tasks or not _tasks[key].process.is_running:
+            _tasks[key] = _Opened(package, task, data, may_download=may_download)
         return _tasks[key]
 
 

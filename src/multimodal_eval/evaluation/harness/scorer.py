@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from math import exp, log
 from typing import Any
 
+from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.core.options import OptionValues
+from multimodal_eval.core.records import NOT_SCORED_BY_TASK
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score, unscored
 from multimodal_eval.evaluation.harness import harness_of
 from multimodal_eval.evaluation.harness.process import Reply, opened
 from multimodal_eval.generate.answer_tables import FIRST_TOKENS
 
-__all__ = ["HarnessScorer", "asked_about", "likelihoods"]
+__all__ = ["HarnessScorer", "asked_about", "likelihoods", "version_of"]
 
 DIGEST = "doc_digest"  # the key of the metadata that tells documents apart
 
@@ -24,6 +26,12 @@ class HarnessScorer:
     def __init__(self, options: OptionValues) -> None:
         self._column = options["column"]
         self._task = opened(*harness_of(options["task"]) or ("", ""), options["data"])
+        here = version_of(self._task.about)
+        if options["version"] not in (None, here):
+            raise UnavailableError(
+                f"{options['task']} is {here} here, and the run was started with {options['version']}. Install that "
+                "version, or start a new run"
+            )
 
     def score(self, batch: Sequence[Sample]) -> list[Score]:
         """One score per sample."""
@@ -36,10 +44,16 @@ class HarnessScorer:
             return unscored("error", f"{self._task.process.package}: {result['error']}")
         value = result["values"].get(self._column)
         if value is None:
-            return unscored("missing_input", f"the task gives this document no {self._column}")
+            return unscored("missing_input", f"{NOT_SCORED_BY_TASK} {self._column}")
         if isinstance(value, dict):
             return unscored("error", f"{self._task.process.package}: {value['error']}")
         return Score(float(value))
+
+
+def version_of(about: Mapping[str, Any]) -> str:
+    """The versions of a harness and of its task."""
+    version, task = about["version"], about["task_version"]
+    return str(version) if task is None else f"{version}, task {task}"
 
 
 def asked_about(sample: Sample, kind: str) -> tuple[str, Reply, str | None] | str:
@@ -59,7 +73,7 @@ def asked_about(sample: Sample, kind: str) -> tuple[str, Reply, str | None] | st
 def likelihoods(choices: Sequence[str], tokens: Mapping[str, float]) -> list[tuple[float | None, bool]] | str:
     """The logarithm of the probability of every choice as the first token, and whether it leads; or why it is unknown.
 
-    Tokens that differ only in the space around them are one. A choice that is not among the most likely tokens has None.
+    Tokens that differ only in the space around them are one. A choice that is not among the tokens has None.
 
     >>> from multimodal_eval.evaluation.harness.scorer import likelihoods
     >>> likelihoods(["A", "B", "C"], {"A": -0.1, "B": -2.5})

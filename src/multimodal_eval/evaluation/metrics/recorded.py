@@ -68,7 +68,10 @@ class Recorded(Metric):
 
     def settings(self, state: object) -> Mapping[str, object]:
         """The options. Where the data are changes no value: what they contain is part of the run's signature."""
-        return {name: value for name, value in super().settings(state).items() if name != "data"}
+        settings = {name: value for name, value in super().settings(state).items() if name != "data"}
+        if "task" in settings:
+            settings["by"] = f"{settings.pop('task')}@{settings.pop('version', None)}"
+        return settings
 
     @property
     def _stated_bounds(self) -> Bounds:

@@ -3,7 +3,7 @@
     def model(request):
         return f"I was asked: {request.prompt}"
 
-The function gets a `Request` and returns text or an `Answer`. It may be asynchronous, or take many requests (`batched`).
+The function gets a `Request` and returns text or an `Answer`. It may be asynchronous, or answer many (`batched`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - code that somebody else wrote
+    except Exception as error:
         raise ConfigError(f"--model python:{model}: {path} cannot be imported: {described(error)}") from error
     function = getattr(module, name, None)
     if isinstance(function, BatchGenerator):

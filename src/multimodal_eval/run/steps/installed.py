@@ -7,10 +7,10 @@ from typing import Any
 
 from multimodal_eval.core.failures import compiled_patterns, is_error_message
 from multimodal_eval.core.records import ImportInfo, ReportedScore
-from multimodal_eval.evaluation.harness import harness_of
+from multimodal_eval.evaluation.harness import computed_scores, harness_of
 from multimodal_eval.evaluation.harness.process import opened
 from multimodal_eval.evaluation.harness.scorer import asked_about
-from multimodal_eval.run.installed_tasks import computed_scores, functions_of
+from multimodal_eval.run.installed_tasks import functions_of
 from multimodal_eval.run.step import Step
 
 __all__ = ["Reported"]
@@ -32,11 +32,18 @@ class Reported(Step):
         task = opened(package, name, options.get("data"))
         functions = functions_of(task.about)
         found = self._aggregates(task)
-        notes = [f"{package} reports no {each['column']}: {found[each['column']]['error']}"
-                 for each in computed.values() if "error" in found.get(each["column"], {})]
+        notes = [
+            f"{package} reports no {each['column']}: {found[each['column']]['error']}"
+            for each in computed.values()
+            if "error" in found.get(each["column"], {})
+        ]
         reported = [
-            ReportedScore(metric=metric, value=figure["value"], samples=figure["samples"],
-                          aggregation=_other_than_mean(functions[each["column"]]))
+            ReportedScore(
+                metric=metric,
+                value=figure["value"],
+                samples=figure["samples"],
+                aggregation=_other_than_mean(functions[each["column"]]),
+            )
             for metric, each in computed.items()
             if "value" in (figure := found.get(each["column"], {}))
         ]
