@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Run, Sample, evaluate
-from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
+from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel, judged_columns, judged_texts
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.lint.injection import (
@@ -21,8 +21,6 @@ from multimodal_eval.lint.injection import (
     PATTERNS,
     RATED,
     addresses_judge,
-    judged_columns,
-    judged_texts,
 )
 from tests.golden.load import golden
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.columns import cluster_codes, read_scores
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.errors import MissingFileError, RunFolderError
-from multimodal_eval.core.judge_config import JudgeConfig
+from multimodal_eval.core.judge_config import JudgeConfig, judged_columns, judged_texts
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
@@ -25,7 +25,7 @@ from multimodal_eval.generate.template import PromptError
 from multimodal_eval.judges.form import Form, Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.by_name import form_of
 from multimodal_eval.judges.verdict_tables import Judged, exchanges_kind, rows_of, verdicts_kind
-from multimodal_eval.lint.injection import addresses_judge, judged_columns, judged_texts
+from multimodal_eval.lint.injection import addresses_judge
 from multimodal_eval.stats.intervals import Codes, Vector
 
 if TYPE_CHECKING:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import msgspec
 
 from multimodal_eval.core.generation_config import Detail, GenerationConfig, MediaAs, Parameters, Price
+from multimodal_eval.core.sample import Sample
 
 __all__ = [
     "COMPARING",
@@ -22,6 +24,8 @@ __all__ = [
     "JudgeUntil",
     "Orders",
     "Shown",
+    "judged_columns",
+    "judged_texts",
 ]
 
 JudgeForm = Literal[
@@ -135,3 +139,17 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 UNASKED = ("name", "combine")
 # Settings that change neither: how fast, how long, how expensive. They may change while a run is continued.
 EFFORT = ("concurrency", "timeout", "retries", "prices", "budget", "use_cache", "use_probe")
+
+
+def judged_columns(judges: Mapping[str, JudgeConfig]) -> tuple[str, ...] | None:
+    """The metadata columns with further answers that judges read; None without judges."""
+    if not judges:
+        return None
+    return tuple(sorted({judge.baseline for judge in judges.values() if judge.form in COMPARING}))
+
+
+def judged_texts(sample: Sample, columns: Sequence[str]) -> list[str]:
+    """The answers of a sample that a judge reads: its own, and those in metadata columns."""
+    others = [sample.metadata.get(column) for column in columns]
+    listed = [text for other in others for text in (other if isinstance(other, list) else [other])]
+    return [text for text in (sample.generated_answer, *listed) if isinstance(text, str)]

@@ -23,7 +23,7 @@ def cores() -> int:
 
 def operating_system() -> str:
     """The same as `platform.platform()`, which on Linux starts a process, only to name the processor again."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or not hasattr(os, "uname"):
         return platform.platform()
     name = os.uname()
     return "-".join(filter(None, [name.sysname, name.release, name.machine, "with", "".join(platform.libc_ver())]))

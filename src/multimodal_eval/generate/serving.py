@@ -135,9 +135,12 @@ def _end_of(log: IO[bytes]) -> str:
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """End the server and what it has started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for is_last in (False, True):
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL if is_last else signal.SIGTERM)
+            else:
+                process.kill() if is_last else process.terminate()
         try:
             process.wait(GRACE)
         except subprocess.TimeoutExpired:

@@ -19,7 +19,6 @@ from multimodal_eval.core.failures import ERROR_PATTERNS, answers_of, compiled_p
 from multimodal_eval.core.linear_patterns import Matcher
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.lint.failed_answers import mark_suspicious
-from multimodal_eval.lint.injection import mark_injections
 from multimodal_eval.text.languages import (
     hits,
     is_off_language,
@@ -325,6 +324,8 @@ def facts_of(
     answered = (facts["flags"] & (Flag.ANSWERED | Flag.BLANK)) == Flag.ANSWERED
     mark_suspicious(facts["flags"], samples, answered)
     if judged is not None:
+        from multimodal_eval.lint.injection import mark_injections  # its many patterns, only for judges
+
         mark_injections(facts["flags"], samples, answered, judged)
     return facts
 

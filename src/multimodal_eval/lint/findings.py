@@ -15,7 +15,6 @@ from multimodal_eval.core.records import Finding, Repeated
 from multimodal_eval.core.scoring import ROUNDING
 from multimodal_eval.lint.facts import COPIED, LONG, Facts, Flag
 from multimodal_eval.lint.failed_answers import Doubt
-from multimodal_eval.lint.injection import addresses_judge
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -237,6 +236,8 @@ class _Rules:
 
     def _matched(self, mask: Mask, judged: LookUpTexts) -> list[Repeated]:
         """The texts that address the judge, which may be another answer than that of the sample."""
+        from multimodal_eval.lint.injection import addresses_judge
+
         rows = np.flatnonzero(mask)[:SHOWN_INJECTIONS].tolist()
         counts = Counter(text for row in rows for text in judged(row) if addresses_judge(text))
         frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]

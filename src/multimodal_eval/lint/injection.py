@@ -14,13 +14,13 @@ import re
 import unicodedata
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.judge_config import COMPARING, JudgeConfig
+from multimodal_eval.core.judge_config import judged_texts
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.lint.failed_answers import Doubt
 
@@ -30,8 +30,6 @@ __all__ = [
     "PATTERNS",
     "RATED",
     "addresses_judge",
-    "judged_columns",
-    "judged_texts",
     "mark_injections",
 ]
 
@@ -98,20 +96,6 @@ def _plain(text: str) -> str:
     visible = folded if folded.isascii() else "".join(c for c in folded if unicodedata.category(c) != "Cf")
     joined = _SPACED.sub(lambda match: match[0].replace(" ", ""), visible)
     return _SPACES.sub(" ", joined).casefold()
-
-
-def judged_columns(judges: Mapping[str, JudgeConfig]) -> tuple[str, ...] | None:
-    """The metadata columns with further answers that judges read; None without judges."""
-    if not judges:
-        return None
-    return tuple(sorted({judge.baseline for judge in judges.values() if judge.form in COMPARING}))
-
-
-def judged_texts(sample: Sample, columns: Sequence[str]) -> list[str]:
-    """The answers of a sample that a judge reads: its own, and those in metadata columns."""
-    others = [sample.metadata.get(column) for column in columns]
-    listed = [text for other in others for text in (other if isinstance(other, list) else [other])]
-    return [text for text in (sample.generated_answer, *listed) if isinstance(text, str)]
 
 
 def mark_injections(

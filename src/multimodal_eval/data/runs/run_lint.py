@@ -11,14 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.core.arrow import float_values
-from multimodal_eval.core.judge_config import DECIDED
+from multimodal_eval.core.judge_config import DECIDED, judged_columns, judged_texts
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import LINT_FORMAT, LintReport, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.lint.findings import Values, findings
-from multimodal_eval.lint.injection import judged_columns, judged_texts
 
 # Metrics that read a letter or a word out of an answer, whatever else it says.
 LETTERED = frozenset(("multiple_choice", "yes_no"))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import OpenSamplesError, RunFolderError
+from multimodal_eval.core.judge_config import judged_columns
 from multimodal_eval.core.metric import Metric, Scorer
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.progress import named
@@ -32,7 +33,6 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import columns_of_metric, key_columns, score_columns, stored_scores
 from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
-from multimodal_eval.lint.injection import judged_columns
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
 from multimodal_eval.run.signatures import signatures, stored_signature
