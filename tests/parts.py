@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pkgutil import resolve_name
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import multimodal_eval
@@ -55,6 +57,20 @@ def leave_out(patch: pytest.MonkeyPatch, step: str) -> None:
 def interrupt(patch: pytest.MonkeyPatch, step: str) -> None:
     """Every run is interrupted as by Ctrl-C when it comes to a step: "Fit" or "Score"."""
     patch.setattr(f"{STEPS}.{step.lower()}.{step}.make", _interrupted)
+
+
+def leave_columns_uneven(patch: pytest.MonkeyPatch) -> None:
+    """The parts of a run keep the columns that they have, whatever the other parts have."""
+    patch.setattr(f"{STEPS}.aggregate.align_columns", lambda folder, parts: None)
+
+
+def threads_of(patch: pytest.MonkeyPatch, step: str) -> set[Thread]:
+    """The threads that will have worked on the parts of a step."""
+    threads: set[Thread] = set()
+    name = f"{STEPS}.{step.lower()}.{step}.part"
+    work = resolve_name(name.replace(f".{step}.", f":{step}."))
+    patch.setattr(name, lambda *arguments: threads.add(current_thread()) or work(*arguments))
+    return threads
 
 
 def _interrupted(*arguments: object) -> NoReturn:

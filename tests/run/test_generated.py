@@ -15,7 +15,7 @@ from multimodal_eval.data.runs.grants import is_own
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.meter import BudgetError
 from multimodal_eval.generate.protocol import Answer, Request
-from multimodal_eval.run.generated import continue_generation, score_generated
+from multimodal_eval.run.generated import continue_generation
 from tests.generate.counting_model import CountingModel
 
 ROWS = [
@@ -188,7 +188,7 @@ def test_a_run_stays_one_of_the_user(tmp_path, monkeypatch):
     """Also after its settings have changed, in another process: files that it names may be read."""
     monkeypatch.setenv("MMEVAL_STATE", str(tmp_path / "state"))
     generate(ROWS, model=CountingModel(), output=tmp_path / "run")
-    score_generated(tmp_path / "run", metrics=["exact_match"])
+    GeneratedRun(tmp_path / "run").score(metrics=["exact_match"])
     with pytest.raises(Exception, match="the key is not valid"):
         evaluate(DOWN, model=CountingModel(), output=tmp_path / "second", metrics=["exact_match"], generation=ONE)
     with pytest.raises(Exception, match="the key is not valid"):
@@ -203,13 +203,13 @@ def test_scoring_a_folder_that_has_no_answers_yet(tmp_path):
     with pytest.raises(Exception, match="the key is not valid"):
         generate(DOWN, model=CountingModel(), output=tmp_path / "run", generation=ONE)
     with pytest.raises(RunFolderError, match="has samples without an answer"):
-        score_generated(tmp_path / "run", metrics=["exact_match"])
+        GeneratedRun(tmp_path / "run").score(metrics=["exact_match"])
 
 
 def test_settings_for_reading_an_input_are_refused(tmp_path):
     generate(ROWS, model=CountingModel(), output=tmp_path / "run")
     with pytest.raises(ConfigError, match="'limit' is a setting for reading an input"):
-        score_generated(tmp_path / "run", metrics=["exact_match"], limit=1)
+        GeneratedRun(tmp_path / "run").score(metrics=["exact_match"], limit=1)
 
 
 def test_the_function_and_the_package_of_the_same_name():

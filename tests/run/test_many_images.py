@@ -18,8 +18,7 @@ from multimodal_eval import evaluate
 from multimodal_eval.evaluation import image_reader
 from multimodal_eval.evaluation.decoding.pool import DecodingPool
 from multimodal_eval.models.clip.encoder import OnnxClip
-from multimodal_eval.run.steps.score import Score
-from tests.parts import set_part_size, started_with_part_size
+from tests.parts import set_part_size, started_with_part_size, threads_of
 from tests.run.kill_and_resume import content
 
 TINY_CLIP = Path(__file__).parents[1] / "golden" / "clip" / "tiny-clip"
@@ -79,9 +78,7 @@ def test_two_threads_score_two_parts_with_the_same_results(data, tmp_path, monke
     evaluate(data, metrics=["clip_score"], output=tmp_path / "one")
     monkeypatch.setattr(OnnxClip, "is_concurrent", True, raising=False)  # as a model on a GPU is
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "other"))  # the model is opened again
-    threads = set()
-    score = Score.part
-    monkeypatch.setattr(Score, "part", lambda *a: threads.add(threading.current_thread()) or score(*a))
+    threads = threads_of(monkeypatch, "Score")
     evaluate(data, metrics=["clip_score"], output=tmp_path / "two", workers=2)
     assert threading.main_thread() not in threads
     assert content(tmp_path / "one") == content(tmp_path / "two")

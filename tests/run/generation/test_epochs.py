@@ -6,11 +6,10 @@ import pytest
 
 from multimodal_eval import Sample, evaluate
 from multimodal_eval.analysis.compare import compare_runs
-from multimodal_eval.core.config import GenerationConfig, Parameters, RunConfig
+from multimodal_eval.core.config import Parameters
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.interop.export.tables import metric_table
-from multimodal_eval.run.generation import seeded
+from multimodal_eval.interop.export.table_files import metric_table
 from multimodal_eval.run.verify import verify_run
 
 # What the model answers in epochs 1 to 4; the right answer is "a".
@@ -140,9 +139,9 @@ def test_without_a_seed_the_first_epoch_has_that_of_the_run():
 
 
 def test_one_epoch_leaves_the_seed_to_the_model():
-    config = RunConfig(generation=GenerationConfig(model="x"), seed=7)
-    assert seeded(config) is config.generation
-    assert seeded(RunConfig()) is None
+    model = Model()
+    ask(model, seed=7, epochs=1)
+    assert {request.parameters.seed for request in model.requests} == {None}
     assert Parameters().of_epoch(3) == Parameters()
 
 
