@@ -256,6 +256,24 @@ def test_a_narrow_terminal_keeps_counts_and_intervals_in_one_table(monkeypatch, 
     assert ("std. error" in output) == (columns == 200)
 
 
+LONG = (
+    "llava-onevision-qwen2-7b-ov-hf-temperature-0-prompt-v2",
+    "InternVL3-78B-thinking-with-a-budget-of-32768-tokens",
+)
+
+
+def test_long_names_are_folded_and_split_no_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    pairs = Figures([FigureRow(figure(), LONG), FigureRow(figure(), LONG[::-1])], ("A", "B"), is_difference=True)
+    grid = Grid("model", LONG, [GridRow(name, [GridCell(figure()), GridCell(figure())]) for name in LONG])
+    for block in (pairs, grid):
+        output = rendered([block], "table")
+        assert sum(line.startswith("───") for line in output.splitlines()) == 1
+        assert max(map(len, output.splitlines())) <= 80
+        letters = "".join(output.split())
+        assert all(part in letters for name in LONG for part in (name[:8], name[-3:]))
+
+
 def test_a_finding_has_the_same_sentence_everywhere():
     finding = Finding("answers that repeat the prompt", "COPIED", about=["cider_d", "wer"], count=12, total=300)
     sentence = "CIDEr-D, WER: 12 of 300 (4.0%): answers that repeat the prompt"

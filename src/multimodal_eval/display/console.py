@@ -10,6 +10,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.visible import unprotected, visible
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from rich.measure import Measurement
     from rich.table import Column, Table
     from rich.text import Text
+
+
+_HEAD = 14  # characters of a line in the head of a column, if the table is too wide
 
 
 def console(**settings: Any) -> Console:
@@ -92,16 +96,22 @@ def _widths(out: Console, table: Table) -> Measurement:
 
 
 def _blocks(out: Console, table: Table) -> Iterator[Table]:
-    """The table, or if it is too wide, blocks of its number columns, each with all of its text columns."""
-    for column in table.columns:
-        if column.no_wrap:
-            column.min_width = max(out.measure(cell).maximum for cell in (column.header, *column.cells))
-        elif column.overflow == "ellipsis":
+    """The table with folded text columns, or if it is too wide, blocks of its number columns, each with all texts."""
+    left = [column for column in table.columns if not column.no_wrap]
+    numbers = [column for column in table.columns if column.no_wrap]
+    is_wide = bool(numbers) and _widths(out, table).minimum > out.width
+    for column in numbers:
+        widest = max((out.measure(cell).maximum for cell in column.cells), default=0)
+        if is_wide and isinstance(column.header, str):
+            column.header = fill(column.header, max(widest, _HEAD))
+        column.min_width = max(widest, out.measure(column.header).maximum)
+    for column in left:
+        if column.overflow == "ellipsis":
             column.overflow = "fold"
     if _widths(out, table).minimum > out.width:
         table.padding = (0, 1, 0, 0)
-    left = [column for column in table.columns if not column.no_wrap]
-    numbers = [column for column in table.columns if column.no_wrap]
+    if numbers and _widths(out, table).minimum > out.width:
+        _fold(out, table, left)
     if not numbers or _widths(out, table).minimum <= out.width:
         yield table
         return
@@ -110,6 +120,19 @@ def _blocks(out: Console, table: Table) -> Iterator[Table]:
         count = max(1, bisect_right(parts, out.width, key=lambda part: _widths(out, part).minimum))
         yield parts[count - 1]
         numbers, table.title = numbers[count:], None
+
+
+def _fold(out: Console, table: Table, columns: Sequence[Column]) -> None:
+    """Make text columns as narrow as the numbers beside them need it, or as blocks of them do."""
+    for column in columns:
+        column.max_width = 1
+    room = max(out.width - _widths(out, table).minimum + len(columns), out.width // 3)
+    natural = {
+        id(column): max(out.measure(cell).maximum for cell in (column.header, *column.cells)) for column in columns
+    }
+    for rank, column in enumerate(sorted(columns, key=lambda column: natural[id(column)])):  # what short ones leave
+        column.max_width = max(1, min(natural[id(column)], room // (len(columns) - rank)))
+        room -= column.max_width
 
 
 def _part(table: Table, columns: Sequence[Column]) -> Table:
