@@ -69,7 +69,12 @@ def threads_of(patch: pytest.MonkeyPatch, step: str) -> set[Thread]:
     threads: set[Thread] = set()
     name = f"{STEPS}.{step.lower()}.{step}.part"
     work = resolve_name(name.replace(f".{step}.", f":{step}."))
-    patch.setattr(name, lambda *arguments: threads.add(current_thread()) or work(*arguments))
+
+    def noted(*arguments: Any) -> Any:
+        threads.add(current_thread())
+        return work(*arguments)
+
+    patch.setattr(name, noted)
     return threads
 
 
