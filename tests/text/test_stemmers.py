@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import lzma
 import random
 from importlib.resources import files
 
@@ -39,7 +39,7 @@ RUSSIAN_ENDINGS = """а я о е ы и у ю ой ей ом ем ами ями �
 
 
 def english_words():
-    table = gzip.decompress((files("multimodal_eval.text") / "wordnet.tsv.gz").read_bytes()).decode()
+    table = lzma.decompress((files("multimodal_eval.text") / "wordnet.tsv.xz").read_bytes()).decode()
     words = sorted({line.partition("\t")[0] for line in table.splitlines() if line})
     chooser = random.Random(1980)
     return [word + chooser.choice(ENGLISH_ENDINGS) for word in chooser.sample(words, 12_000)] + words[::40]

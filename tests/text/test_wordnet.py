@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import gzip
 import hashlib
+import lzma
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from itertools import product
@@ -101,7 +101,7 @@ def test_threads_share_one_source():
 
 def test_the_shipped_table():
     # The output of tools/build_wordnet.py for WordNet 3.0.
-    text = gzip.decompress((files("multimodal_eval.text") / "wordnet.tsv.gz").read_bytes())
+    text = lzma.decompress((files("multimodal_eval.text") / "wordnet.tsv.xz").read_bytes())
     assert hashlib.sha256(text).hexdigest() == "22c746a03a6e15e7d2b0c1f91abc9da52e5b656f4f105f39827137d89beb4c93"
     assert [block.count(b"\n") + 1 for block in text.strip().split(b"\n\n")] == [
         *(57_510, 8_700, 20_983, 3_767),

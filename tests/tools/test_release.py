@@ -202,7 +202,7 @@ class TestContents:
         path = wheel_with(tmp_path / "a.whl", *self.WHEEL)
         with zipfile.ZipFile(path, "a") as wheel:
             wheel.writestr("multimodal_eval/large.bin", bytes(12_600_000))
-        assert contents.problems(path) == ["it has 12.6 MB, more than 12.5"]
+        assert contents.problems(path) == ["it has 12.6 MB, more than 12"]
 
     def test_the_extension_of_each_system_is_known(self, tmp_path):
         for name in ("_native.cpython-311-x86_64-linux-gnu.so", "_native.cp312-win_amd64.pyd", "_native.pyd"):

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 FILES = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "PKG-INFO", "tools/release/smoke.py"}
 FOLDERS = ("src/multimodal_eval", "native", "docs/metrics")  # the last one becomes the metric cards of the wheel
 PACKAGE = "multimodal_eval"
-MOST_MEGABYTES = {".gz": 15, ".whl": 12.5}
+MOST_MEGABYTES = {".gz": 15, ".whl": 12}
 _EXTENSION = re.compile(rf"{PACKAGE}/_native\.[\w.-]*?(so|pyd)")
 _LEFT_OVER = re.compile(r"(^|/)(__pycache__|\.git\w*|\.DS_Store|\.venv)(/|$)|\.(pyc|o|a|orig|rej)$")
 

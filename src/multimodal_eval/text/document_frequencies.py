@@ -289,8 +289,10 @@ def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:
 @cache
 def coco_val2014() -> DocumentFrequencies:
     """The shipped table: the 40,504 images of COCO val2014, n-grams with df >= 2 (0 and 1 have the same weight)."""
-    packed = (files("multimodal_eval.text") / "coco_val2014.df").read_bytes()
-    return DocumentFrequencies(FrequencyTable.from_bytes(packed), "coco-val2014")
+    import lzma
+
+    packed = (files("multimodal_eval.text") / "coco_val2014.df.xz").read_bytes()
+    return DocumentFrequencies(FrequencyTable.from_bytes(lzma.decompress(packed)), "coco-val2014")
 
 
 def from_file(path: str) -> DocumentFrequencies:

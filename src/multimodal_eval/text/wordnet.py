@@ -14,7 +14,7 @@ Reference:
 
 from __future__ import annotations
 
-import gzip
+import lzma
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -189,8 +189,8 @@ class _PartOfSpeech:
 
 
 def _read_table() -> tuple[_PartOfSpeech, ...]:
-    packed = (files("multimodal_eval.text") / "wordnet.tsv.gz").read_bytes()
-    blocks = [_read_block(block) for block in gzip.decompress(packed).decode("ascii").rstrip("\n").split("\n\n")]
+    packed = (files("multimodal_eval.text") / "wordnet.tsv.xz").read_bytes()
+    blocks = [_read_block(block) for block in lzma.decompress(packed).decode("ascii").rstrip("\n").split("\n\n")]
     words, irregular = blocks[: len(_ENDINGS)], blocks[len(_ENDINGS) :]
     return tuple(_PartOfSpeech(*part) for part in zip(words, irregular, _ENDINGS, strict=True))
 
