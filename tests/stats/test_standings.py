@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -134,3 +135,18 @@ def test_a_stratum_with_one_cluster_has_no_test():
     result = standings([stratified_mean(values, None, strata) for values in systems(0.0, 0.9, 0.5)])
     assert (result.ranks, result.small_strata) == ([None] * 3, ((1, 1),))
     assert set(result.p_values.values()) == {None}
+
+
+@pytest.mark.parametrize("shift", [1 / 6, 0.9])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (None, None)])
+def test_equal_differences_among_several_have_a_width(shift, bounds):
+    # The statistic of six equal differences is sqrt(6) for every theta but the difference itself.
+    values = np.array([0.0, 0.05, 0.1, 0.0, 0.1, 0.05])
+    systems = [values, values + shift, values[::-1] / 3]
+    result = standings([replace(mean_estimate(Rows(each)), bounds=bounds) for each in systems])
+    figure, p_value = result.comparisons[0, 1].difference, result.p_values[0, 1]
+    if bounds == (None, None):
+        assert (figure.low, figure.method) == (None, "no interval: 6 samples that do not vary")
+        return
+    assert -1 <= figure.low < shift < figure.high <= 1
+    assert (p_value < 0.05) == (figure.low > 0)
