@@ -91,3 +91,26 @@ def test_for_other_tasks_the_tasks_are_the_sample():
     # mean .2, s = .1, t(2; .975) = 4.3027: .2 ± 4.3027 * .1 / sqrt(3)
     difference = over_other_tasks(np.array([0.1, 0.2, 0.3]))
     assert (difference.low, difference.high) == (pytest.approx(-0.0484, abs=1e-4), pytest.approx(0.4484, abs=1e-4))
+
+
+def test_equal_differences_have_a_width_within_the_bounds():
+    # In both tasks, the second system is worse by 1 on every sample, so that the statistic is 4 for every theta.
+    tasks = [TaskParts.of([mean_estimate(Rows(np.full(n, value))) for value in (1.0, 0.0)], None) for n in (8, 8)]
+    test = macro_test(tasks)
+    bounded = macro_difference(tasks, (0, 1), float(test.p_values[0]), test.critical, bounds=(-1.0, 1.0))
+    for figure in (bounded.figure, *bounded.without, bounded.other_tasks):
+        assert figure.value == -1
+        assert figure.low == -1 < figure.high
+    assert (test.p_values[0] < 0.05) == (bounded.figure.high < 0)
+    unbounded = macro_difference(tasks, (0, 1), float(test.p_values[0]), test.critical)
+    assert unbounded.figure.method == "no interval: 16 clusters or samples, whose differences are all equal"
+    assert [(each.low, each.high) for each in unbounded.without] == [(None, None)] * 2
+
+
+def test_intervals_of_few_tasks_end_at_the_bounds():
+    tasks = [TaskParts.of([mean_estimate(Rows(np.array(each))) for each in pair], None)
+             for pair in (([0.0] * 8, [1.0] * 7 + [0.0]), ([0.0, 0.1] * 4, [0.0, 0.2] * 4))]  # fmt: skip
+    test = macro_test(tasks)
+    result = macro_difference(tasks, (0, 1), float(test.p_values[0]), test.critical, bounds=(-1.0, 1.0))
+    for figure in (result.figure, *result.without, result.other_tasks):
+        assert -1 <= figure.low < figure.high <= 1

@@ -231,7 +231,9 @@ def averages(
         first, second = (place, best) if base is None else (base, place)
         if first != second:
             p_value = p_values[min(first, second), max(first, second)]
-            macro = macro_difference(parts, (first, second), p_value, tests.critical, settings.level)
+            low, high = columns[0].bounds
+            bounds = (None, None) if low is None or high is None else (low - high, high - low)
+            macro = macro_difference(parts, (first, second), p_value, tests.critical, settings.level, bounds)
             differences.append(_difference(macro, names[first], names[second], p_value, known, settings))
     minus = {each.second: each for each in differences} if settings.baseline is not None else {}
     placed = [

@@ -15,7 +15,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, fsum, sqrt
+from math import exp, fsum, isinf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,19 +142,24 @@ def interval_of_equal_values(estimate: Estimate, clusters: Codes | None = None, 
     values are between a and b, so that the mean is between c - u (c - a) and c + u (b - c). For c = a and c = b, this
     is Wilson's interval. With clusters, n is their number, and z the t quantile. Without bounds there is no interval.
     """
-    from multimodal_eval.stats.special import ndtri, stdtrit
-
     count = number_of_units(estimate.influence, clusters)
     if count < 2:
         return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
-    quantile = (1 + level) / 2
-    z = float(ndtri(quantile)) if clusters is None else float(stdtrit(count - 1, quantile))
+    z = quantile_of_units(count, clusters, level)
     ends = ends_of_equal_values(estimate.value, estimate.bounds, count, z)
     if ends is None:
         reason = f"no interval: {_units(count, clusters)} that do not vary"
         return Interval(estimate.value, 0.0, None, None, reason)
     method = f"{level:.0%} Wilson interval of the share of other values, all values equal, {_units(count, clusters)}"
     return Interval(estimate.value, 0.0, *within(*ends, estimate), method)
+
+
+def quantile_of_units(count: int, clusters: Codes | None, level: float = LEVEL) -> float:
+    """The two-sided quantile of the normal distribution for samples, of t for so many clusters."""
+    from multimodal_eval.stats.special import ndtri, stdtrit
+
+    share = (1 + level) / 2
+    return float(ndtri(share) if clusters is None else stdtrit(count - 1, share))
 
 
 def ends_of_equal_values(
@@ -164,7 +169,7 @@ def ends_of_equal_values(
     low, high = bounds
     if low is None or high is None:
         return None
-    other = z * z / (count + z * z)
+    other = 1.0 if isinf(z) else z * z / (count + z * z)
     return value - other * (value - low), value + other * (high - value)
 
 

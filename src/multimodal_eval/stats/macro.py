@@ -21,14 +21,24 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum, isinf, sqrt
 
 import numpy as np
 
 from multimodal_eval.core.display import counted
+from multimodal_eval.core.figure import Bounds
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, t_interval
+from multimodal_eval.stats.intervals import (
+    LEVEL,
+    ROUNDING,
+    Codes,
+    Interval,
+    Vector,
+    ends_of_equal_values,
+    quantile_of_units,
+    t_interval,
+)
 from multimodal_eval.stats.randomization import (
     ROUNDS,
     Flips,
@@ -54,6 +64,8 @@ __all__ = [
     "macro_test",
     "over_other_tasks",
 ]
+
+_NO_WIDTH = 1e-7  # the width of an interval of equal differences, which is a rounding error, relative to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +129,14 @@ class MacroDifference:
 
 
 def macro_difference(
-    tasks: Sequence[TaskParts], pair: tuple[int, int], p_value: float, critical: float, level: float = LEVEL
+    tasks: Sequence[TaskParts],
+    pair: tuple[int, int],
+    p_value: float,
+    critical: float,
+    level: float = LEVEL,
+    bounds: Bounds = (None, None),
 ) -> MacroDifference:
-    """The macro mean with its interval at the critical value of `macro_test`."""
+    """The macro mean with its interval at the critical value of `macro_test`, within the bounds of a difference."""
     first, second = pair
     sums = []
     for task in tasks:
@@ -128,30 +145,42 @@ def macro_difference(
         sums.append([fsum(column.tolist()) for column in columns])
     table = np.array(sums)
     count, units = len(tasks), sum(len(task.units) for task in tasks)
-    value, low, high = _within(table, critical)
+    value, low, high = _within(table, critical, bounds, units, level)
     noun = "clusters or samples"
     method = f"{level:.0%} interval by randomization within {count} tasks, {units:,} {noun}"
     stderr = sqrt(fsum(_variance(task, first, second) for task in tasks)) / count
     if not table[:, 1].any():
         figure = Interval(0.0, 0.0, None, None, f"no interval: identical on {units:,} {noun}")
-    elif isinf(low) or isinf(high):
-        figure = Interval(value, stderr, None, None, f"no interval: {units:,} {noun}, too few for a test")
+    elif low is None or high is None:
+        why = "too few for a test" if stderr > ROUNDING else "whose differences are all equal"
+        figure = Interval(value, stderr, None, None, f"no interval: {units:,} {noun}, {why}")
     else:
         figure = Interval(value, stderr, *agreeing(low, high, value, p_value >= alpha_of(level)), method)
     left = []
     for place in range(count if count > 1 else 0):
-        mean, below, above = _within(np.delete(table, place, axis=0), critical)
-        has_end = not (isinf(below) or isinf(above))
-        left.append(Without(place, mean, below if has_end else None, above if has_end else None))
-    return MacroDifference(figure, tuple(table[:, 0].tolist()), tuple(left), over_other_tasks(table[:, 0], level))
+        rest = units - len(tasks[place].units)
+        left.append(Without(place, *_within(np.delete(table, place, axis=0), critical, bounds, rest, level)))
+    other_tasks = over_other_tasks(table[:, 0], level, bounds)
+    return MacroDifference(figure, tuple(table[:, 0].tolist()), tuple(left), other_tasks)
 
 
-def _within(table: Matrix, critical: float) -> tuple[float, float, float]:
-    """The mean of the tasks in these rows with its interval."""
+def _within(
+    table: Matrix, critical: float, bounds: Bounds, units: int, level: float
+) -> tuple[float, float | None, float | None]:
+    """The mean of the tasks in these rows with its interval; None if it has no end, or all differences are 0."""
     share = 1 / len(table)
     difference, squares, products, shares = (fsum(column) for column in table.T.tolist())
-    ends = interval_of_sums(critical, share * difference, share**2 * squares, share**2 * products, share**2 * shares)
-    return share * difference, *ends
+    value = share * difference
+    ends = interval_of_sums(critical, value, share**2 * squares, share**2 * products, share**2 * shares)
+    if squares == 0 or isinf(ends[0]) or isinf(ends[1]):
+        return value, None, None
+    if ends[1] - ends[0] <= _NO_WIDTH * abs(value):  # equal differences: the statistic is the same for all others
+        equal = ends_of_equal_values(value, bounds, units, max(critical, quantile_of_units(units, None, level)))
+        if equal is None:
+            return value, None, None
+        ends = equal
+    low, high = bounds
+    return value, ends[0] if low is None else max(low, ends[0]), ends[1] if high is None else min(high, ends[1])
 
 
 def _variance(task: TaskParts, first: int, second: int) -> float:
@@ -160,9 +189,10 @@ def _variance(task: TaskParts, first: int, second: int) -> float:
     return fsum((rest * rest).tolist()) * count / (count - 1) if count > 1 else 0.0
 
 
-def over_other_tasks(differences: Vector, level: float = LEVEL) -> Interval:
+def over_other_tasks(differences: Vector, level: float = LEVEL, bounds: Bounds = (None, None)) -> Interval:
     """The mean difference as an estimate for tasks like these: t with one degree of freedom fewer than tasks."""
-    return t_interval(mean_estimate(Rows(np.asarray(differences, np.float64))), level=level)
+    mean = mean_estimate(Rows(np.asarray(differences, np.float64)))
+    return t_interval(replace(mean, bounds=bounds), level=level)
 
 
 def macro_mean(figures: Sequence[Interval]) -> Interval:

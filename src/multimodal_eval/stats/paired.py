@@ -31,6 +31,7 @@ from multimodal_eval.stats.intervals import (
     cluster_error,
     ends_of_equal_values,
     interval_of_equal_values,
+    quantile_of_units,
     standard_error,
     within,
 )
@@ -203,12 +204,11 @@ def _bounded(case: _Case, low: float, high: float, method: str) -> Interval:
     return Interval(value, case.stderr, low, high, method)
 
 
-def _constant(case: _Case, p_value: float, level: float, critical: float | None = None) -> Comparison:
+def _constant(case: _Case, p_value: float, level: float) -> Comparison:
     """Equal differences other than 0: how often others could occur decides, as in `interval_of_equal_values`.
 
     The interval reaches 0 if z^2 = n c / -a for a difference c > 0 with the lower bound a, or n c / b with the upper
-    bound b for c < 0. Without bounds there is no interval, and `p_value` is that of the randomization. Of several
-    pairs, `critical` takes the place of a smaller quantile, and p is at least that of the randomization.
+    bound b for c < 0. Without bounds there is no interval, and `p_value` is that of the randomization.
     """
     from multimodal_eval.stats.special import ndtr, stdtr
 
@@ -216,31 +216,26 @@ def _constant(case: _Case, p_value: float, level: float, critical: float | None 
     low, high = case.difference.bounds
     if low is None or high is None or figure.low is None or figure.high is None:
         return Comparison(figure, p_value, None, None)
-    quantile = _quantile(case, level)
-    stretch = 1.0 if critical is None else max(1.0, critical / quantile)
     room = -low if case.difference.value > 0 else high
-    z = -sqrt(case.units * abs(case.difference.value) / room) / stretch if room > 0 else -inf
-    by_share = float(2 * (ndtr(z) if case.clusters is None else stdtr(case.units - 1, z)))
-    p_value = by_share if critical is None else max(by_share, p_value)
-    ends = within(*_ends(case, quantile * stretch), case.difference)
-    ends = agreeing(*ends, figure.point, p_value >= alpha_of(level))
+    z = -sqrt(case.units * abs(case.difference.value) / room) if room > 0 else -inf
+    p_value = float(2 * (ndtr(z) if case.clusters is None else stdtr(case.units - 1, z)))
+    ends = agreeing(figure.low, figure.high, figure.point, p_value >= alpha_of(level))
     return Comparison(Interval(figure.value, 0.0, *ends, figure.method), p_value, None, None)
 
 
-def _quantile(case: _Case, level: float) -> float:
-    from multimodal_eval.stats.special import ndtri, stdtrit
+def _constant_among_several(case: _Case, p_value: float, level: float, critical: float) -> Comparison:
+    """The same for several pairs: the interval is as wide as the critical value of all says, and p is theirs.
 
-    share = (1 + level) / 2
-    return float(ndtri(share) if case.clusters is None else stdtrit(case.units - 1, share))
-
-
-def _ends(case: _Case, quantile: float) -> tuple[float, float]:
-    """The ends of a bounded difference whose values are all equal."""
-    if isinf(quantile):
-        return -inf, inf
+    The statistic of equal differences is the same for any other true difference, so that it has no interval of its own.
+    """
+    figure = interval_of_equal_values(case.difference, case.clusters, level)
+    if figure.low is None:
+        return Comparison(figure, p_value, None, None)
+    quantile = max(quantile_of_units(case.units, case.clusters, level), critical)
     ends = ends_of_equal_values(case.difference.value, case.difference.bounds, case.units, quantile)
     assert ends is not None
-    return ends
+    ends = agreeing(*within(*ends, case.difference), figure.point, p_value >= alpha_of(level))
+    return Comparison(Interval(figure.value, 0.0, *ends, figure.method), p_value, None, None)
 
 
 def _power_of_means(
@@ -344,7 +339,7 @@ def _compared_together(
     if case.is_identical:
         return Comparison(_identical(case), 1.0, None, None)
     if case.is_constant:
-        return _constant(case, p_value, level, critical)
+        return _constant_among_several(case, p_value, level, critical)
     ends = agreeing(*interval_within(critical, case.parts.effects, case.parts.shares), value, contains_zero)
     # The statistic has the uncentred variance: as a quantile of t, its critical value is larger.
     left = case.units - critical**2
