@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from math import sqrt
 from typing import Any
 
 import pytest
 
 from multimodal_eval import Criterion, JudgeConfig, JudgeModel, Run, evaluate
+from multimodal_eval.core.errors import NothingScoredError
+from tests.golden.clip.images import golden_image
 from tests.judges.server import Leanings, judge_server, scripted_judge
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -116,3 +119,53 @@ def test_repetitions_differ_by_noise_and_nothing_else():
 
     assert texts(Leanings(), "1") == texts(Leanings(), "2")
     assert texts(Leanings(noise=0.1), "1") != texts(Leanings(noise=0.1), "2")
+
+
+def golden_png():
+    stream = io.BytesIO()
+    golden_image(0, (8, 8)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def battles(tmp_path):
+    """Captions of one system against two others, on the same image; the numbers are their qualities."""
+    image = tmp_path / "image.png"
+    image.write_bytes(golden_png())
+    qualities = [("big", 0.9, 0.2), ("big", 0.9, 0.4), ("big", 0.1, 0.3), ("small", 0.7, 0.6), ("small", 0.7, 0.65)]
+    return [
+        {
+            "id": str(number),
+            "image": str(image),
+            "references": ["a red square"],
+            "generated_answer": f"a square [quality {ours}]",
+            "baseline": f"a shape [quality {theirs}]",
+            "baseline_system": system,
+        }
+        for number, (system, ours, theirs) in enumerate(qualities)
+    ]
+
+
+def test_caparena_auto_with_a_scripted_judge(tmp_path):
+    # of big: two wins and a loss of three; of small: two wins of two. CapArena-Auto: 100 (wins - losses) / battles,
+    # and the mean over the other systems: (100 / 3 + 100) / 2
+    run = evaluate(battles(tmp_path), metrics=["judge:caparena"], judge=scripted_judge(Leanings()), progress=False)
+    parts = run["caparena"]["parts"]
+    assert 100 * (parts["win"]["value"] - parts["loss"]["value"]) == pytest.approx(100 * 3 / 5)
+    shares = run.to_pandas()["caparena"]
+    systems = [row["baseline_system"] for row in battles(tmp_path)]
+    by_system = {name: [2 * s - 1 for s, each in zip(shares, systems, strict=True) if each == name] for name in systems}
+    assert {name: 100 * sum(net) / len(net) for name, net in by_system.items()} == {
+        "big": pytest.approx(100 / 3),
+        "small": 100,
+    }
+
+
+@pytest.mark.parametrize("judge", ["fleur", "ref_fleur", "clair"])
+def test_judges_of_the_literature_with_a_scripted_judge(judge, tmp_path):
+    rows = battles(tmp_path)
+    run = evaluate(rows, metrics=[f"judge:{judge}"], judge=scripted_judge(Leanings()), progress=False)
+    assert run.to_pandas()[judge].tolist() == pytest.approx([0.9, 0.9, 0.1, 0.7, 0.7], abs=0.005)
+    if judge != "clair":
+        alone = [{key: value for key, value in row.items() if key != "image"} for row in rows]
+        with pytest.raises(NothingScoredError, match="no sample has `image`"):
+            evaluate(alone, metrics=[f"judge:{judge}"], judge=scripted_judge(Leanings()), progress=False)

@@ -50,7 +50,7 @@ SECTIONS = [
             "Ask a model": ["generation", "prompts", "until"],
             "Judges and people": [
                 *("judges", "pairwise", "ratings", "labelling", "human-labels", "meta-evaluation"),
-                *("agreement", "classification"),
+                *("caption-metrics", "agreement", "classification"),
             ],
             "Contests": [
                 *("contests", "clarity", "organise-clarity", "dialogue", "organise-dialogue", "dialogue-generation"),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["PAIRWISE", "OrderEffects", "ShownVerdict", "StoredVerdicts", "stored_verdicts", "verdicts_of_sample"]
 
 
-VALUED = ("scale", "binary", "rubric", "pairwise", "listwise", "clair")  # forms whose verdicts are values
+VALUED = ("scale", "binary", "rubric", "pairwise", "listwise", "clair", "fleur")  # forms whose verdicts are values
 PAIRWISE = "pairwise"
 
 

@@ -35,6 +35,7 @@ JudgeForm = Literal[
     "pairwise",  # which of two answers is better
     "listwise",  # several answers in order
     "clair",  # how likely a caption describes the same image as the references
+    "fleur",  # how well a caption describes its image, by the probabilities of the digits
     "extract",  # the choice in an answer in which a rule finds none
 ]
 COMPARING: tuple[JudgeForm, ...] = ("pairwise", "listwise")  # forms that compare answers

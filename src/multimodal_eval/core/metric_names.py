@@ -66,6 +66,8 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "RefCLIPScore": {"ref_clipscore": "as Hessel et al. define it"},
     "RefCLIP-S": {"ref_clipscore": "as Hessel et al. define it"},
+    "PAC-S": {"clipscore": "with `variant=pac-s` and the model of PAC-S"},
+    "RefPAC-S": {"ref_clipscore": "with `variant=pac-s` and the model of PAC-S"},
     "BERTScore": {"bertscore": "its F1; precision and recall are its parts"},
     "SBERT": {"semantic_similarity": "cosine of sentence embeddings"},
     "cosine similarity": {"semantic_similarity": "cosine of sentence embeddings"},
@@ -101,7 +103,6 @@ NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
     "WMD": (("semantic_similarity",), "sentence embeddings are compared instead of words"),
     "TIGEr": (("ref_clipscore",), "it needs a grounding model"),
     "ViLBERTScore": (("ref_clipscore",), "it needs a trained vision and language model"),
-    "PAC-S": (("clipscore",), "it needs its own weights; `--option clipscore.model=DIR` takes other CLIP models"),
     "FID": ((), "it scores generated images, and this package scores text"),
     "GPTScore": (("perplexity",), "it needs the probabilities that a large language model gives to the answer"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import ImageError, MissingPackageError, ModelError, UnavailableError
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 NOTHING_LEFT = "nothing_left_of_answer"
 MODEL_VARIABLE = "CLIP_MODEL_ID"
-# Hessel et al. (2021) put this prefix before a caption and multiply the cosine by this weight.
-PREFIX = "A photo depicts "
-WEIGHT = 2.5
+PREFIX = "A photo depicts "  # Hessel et al. (2021) put it before a caption
 
 
 class ImageTextMetric(ModelMetric):
@@ -44,7 +42,6 @@ class ImageTextMetric(ModelMetric):
             help=f"a CLIP or SigLIP model: a name or a folder; by default ${MODEL_VARIABLE}, or OpenAI's ViT-B/32",
         )
     )
-    fixed_settings: Mapping[str, str | float] = {}  # further entries of the signature
 
     def __call__(self, sample: Sample, **extra: Any) -> Value:
         """The value for one sample; 0.0 if a required input is missing, ImageError if its image cannot be read."""
@@ -71,10 +68,6 @@ class ImageTextMetric(ModelMetric):
             return {"model": image_text_encoder_label(self.model)}
         except UnavailableError:
             return {"model": self.model}
-
-    def settings(self, state: Any) -> Mapping[str, object]:
-        """The model with its revision, and how the metric changes texts and cosines."""
-        return {**super().settings(state), **self.fixed_settings}
 
     def check_models(self) -> None:
         """Check that the encoder is on this machine."""

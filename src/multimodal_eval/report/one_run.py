@@ -163,6 +163,7 @@ FORMS = {
     "pairwise": "two answers compared",
     "listwise": "several answers ranked",
     "clair": "how likely a caption fits",
+    "fleur": "how well a caption fits its image",
     "extract": "the choice that an answer means, if the rule finds none",
 }
 

@@ -90,6 +90,27 @@ def test_ref_clipscore_by_its_formula():
     assert [score.value for score in scores(compute_ref_clipscore, samples)] == pytest.approx(expected, abs=1e-6)
 
 
+def test_pac_s_has_the_weight_2_and_its_own_model(monkeypatch):
+    texts = ["a very red circle", "one dog"]
+    samples = [sample(n, text, references=["a red circle"]) for n, text in enumerate(texts, 1)]
+    pac = configured(compute_clipscore, {**TINY, "variant": "pac-s"})
+    expected = [2 * max(cosine(n, "A photo depicts " + text), 0) for n, text in enumerate(texts, 1)]
+    assert max(expected) > 0
+    assert [score.value for score in score_batch(pac, pac.open(None), samples)] == pytest.approx(expected, abs=1e-6)
+    assert "|variant:pac-s|prefix:A photo depicts|w:2" in str(signature_of(pac, None))
+    reference, *vectors = encoder().encode_texts([f"A photo depicts {text}" for text in ("a red circle", *texts)])
+    by_text = [float(vector @ reference) for vector in vectors]
+    harmonic = [2 * a * b / (a + b) if a > 0 and b > 0 else 0 for a, b in zip(expected, by_text, strict=True)]
+    ref_pac = configured(compute_ref_clipscore, {**TINY, "variant": "pac-s"})
+    assert [score.value for score in score_batch(ref_pac, ref_pac.open(None), samples)] == pytest.approx(
+        harmonic, abs=1e-6
+    )
+    assert (pac.bounds, ref_pac.bounds) == ((0, 2), (0, 4 / 3))
+    monkeypatch.delenv("CLIP_MODEL_ID", raising=False)
+    with pytest.raises(UnavailableError, match=r"PAC-S needs the CLIP model of its authors .*clipscore\.model=DIR"):
+        configured(compute_clipscore, {"variant": "pac-s"}).check_models()
+
+
 def test_called_directly_clip_score_has_four_decimals(monkeypatch):
     monkeypatch.setenv("CLIP_MODEL_ID", str(TINY_CLIP))
     exact = scores(compute_clip_score, [sample(1, "a dog")])[0].value

@@ -26,7 +26,7 @@ SAMPLE = Sample(
     generated_answer="A dog.",
     image="dog.png",
 )
-ONE_ANSWER = {"scale", "binary", "rubric", "clair"}
+ONE_ANSWER = {"scale", "binary", "rubric", "clair", "fleur"}
 CRITERIA = [
     Criterion(name="accuracy", question="Is it right?", weight=2),
     Criterion(name="detail", question="Is it complete?", scale=(0, 10)),
@@ -42,6 +42,8 @@ REPLIES: list[tuple[JudgeConfig, str, float]] = [
     # accuracy: (4 - 1) / 4 = .75 with weight 2; detail: 3 / 10 with weight 1: (1.5 + .3) / 3
     (RUBRIC, '{"accuracy": 4, "detail": 3}', 0.6),
     (JudgeConfig(form="clair"), '{"score": 85, "reason": "the same dog"}', 0.85),
+    (JudgeConfig(form="fleur"), '{"score": 0.85}', 0.85),
+    (JudgeConfig(form="fleur"), '{"score": 1}', 1.0),
 ]
 
 
@@ -204,10 +206,42 @@ def test_numbers_of_several_digits():
     assert expected(wide, answer).value == pytest.approx((42.5 + 20 + 2.25) / 100)
 
 
+FLEUR = JudgeConfig(form="fleur")
+EIGHT = ("8", {"8": 0.5, "7": 0.25, "9": 0.1, "x": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        # .8 * .5 + .7 * .25 + .9 * .1, not divided by .85; the second digit adds .05 * .6 + 0 * .4
+        (spelled('{"score": ', "0", ".", EIGHT, "}"), 0.665),
+        (spelled('{"score": ', "0", ".", EIGHT, ("5", {"5": 0.6, "0": 0.4}), "}"), 0.695),
+        (spelled("0", (".8", {".8": 0.5, ".7": 0.5})), 0.75),
+        # 1: P(1) + .9 P(0) of the first digit
+        (spelled('{"score": ', ("1", {"1": 0.7, "0": 0.2}), ".", "0", "}"), 0.88),
+    ],
+)
+def test_fleur_is_the_mean_by_the_probabilities_of_the_digits(answer, value):
+    score = expected(FLEUR, answer)
+    assert score.value == pytest.approx(value)
+    assert score.warning is None
+
+
+def test_fleur_needs_the_image_and_a_number_from_0_to_1():
+    assert form_of(FLEUR).needs == ("generated_answer", "image")
+    with_references = JudgeConfig(form="fleur", require_references=True)
+    assert form_of(with_references).needs == ("generated_answer", "image", "references")
+    for reply in ('{"score": 1.5}', '{"score": "high"}', '{"score": 85}', "Score: -0.5"):
+        with pytest.raises(UnreadableVerdictError):
+            form_of(FLEUR).read(SAMPLE, Answer(reply), 0)
+
+
 @pytest.mark.parametrize(
     ("config", "answer"),
     [
         (SCALE, Answer('{"score": 4}')),  # no probabilities at all
+        (FLEUR, Answer("0.85")),
+        (FLEUR, spelled('{"score": ', "0", ".", ("85", {"85": 0.5, "80": 0.5}), "}")),  # two digits in a token
         (JudgeConfig(scale=(1, 10)), spelled('{"score": ', ("1", {"1": 0.9, "7": 0.1}), "0", "}")),  # digit by digit
         (JudgeConfig(scale=(1, 10)), spelled('{"score": ', ("7", {"1": 0.1, "7": 0.9}), "}")),  # 1, or the 1 of 10
         (JudgeConfig(scale=(-2, 2)), spelled('{"score": ', "-", ("1", {"1": 0.5, "2": 0.5}), "}")),

@@ -93,8 +93,11 @@ def test_the_template_of_a_judge_in_a_configuration_is_read_once(written, tmp_pa
         ("form: binary\nscale: [1, 7]", "the forms scale and rubric, but this judge has the form binary. Leave it out"),
         ("baseline: other", "`baseline` is a setting of the forms pairwise and listwise"),
         ("form: listwise\nskip_identical: true", "`skip_identical` is a setting of the form pairwise, but this judge"),
-        ("form: listwise\nexpected: true", "`expected` is a setting of the forms scale, binary, rubric, clair and "),
-        ("form: extract\nquestion: Why?", "`question` is a setting of the forms scale, binary, rubric, clair, "),
+        (
+            "form: listwise\nexpected: true",
+            "`expected` is a setting of the forms scale, binary, rubric, clair, fleur and ",
+        ),
+        ("form: extract\nquestion: Why?", "`question` is a setting of the forms scale, binary, rubric, clair, fleur, "),
         ("repeats: 0", "`repeats` must be a whole number, at least 1. Got 0 instead."),
         ("combine: majority\nexpected: true", "`combine: majority` counts equal verdicts"),
         ("model: a\nmodels: [b]", "write `model` for one model, or `models` for several, and not both"),
@@ -130,7 +133,7 @@ def test_the_template_is_in_the_folder_of_the_file(written, tmp_path):
 
 
 def test_a_wrong_name_of_a_built_in_judge():
-    known = "Known: caption, clair, correctness, helpfulness, preference. The file of your own judge ends in .yaml"
+    known = "Known: " + ", ".join(judges()) + ". The file of your own judge ends in .yaml"
     assert fault("clar") == f"no judge is named 'clar'. Did you mean 'clair'? {known}"
     assert "no judge is named ''" in fault("")
 
@@ -146,15 +149,22 @@ def test_the_built_in_judges_work(name):
 def test_what_the_built_in_judges_decide():
     forms = {name: read_judge(name).form for name in judges()}
     assert forms == {
+        "caparena": "pairwise",
         "caption": "rubric",
         "clair": "clair",
         "correctness": "binary",
+        "fleur": "fleur",
         "helpfulness": "scale",
         "preference": "pairwise",
+        "ref_fleur": "fleur",
     }
     assert form_of(read_judge("correctness")).needs == ("generated_answer", "references")
     assert "references" not in read_judge("helpfulness").show
     assert "media" not in read_judge("clair").show
+    assert read_judge("fleur").expected
+    assert read_judge("ref_fleur").expected
+    assert read_judge("fleur").show == ("media",)
+    assert form_of(read_judge("ref_fleur")).needs == ("generated_answer", "image", "references")
     names = [criterion.name for criterion in read_judge("caption").criteria]
     assert names == ["accuracy", "detail", "hallucination", "fluency"]
 

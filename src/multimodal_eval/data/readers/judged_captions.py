@@ -219,13 +219,12 @@ class _Reader:
             self._sample(image, references, _text(record, "caption"), is_new=True)
             self.judged.wrong_words.append(sum(labels) / len(labels))
         elif form == "foils":
-            texts = (_text(record, "right"), _text(record, "wrong"))
-            self._choose(image, references, record, texts, 0)
+            self._choose(image, references, record, [_text(record, "right"), _text(record, "wrong")], 0)
         else:
-            texts = tuple(_texts(_value(record, "captions"), "captions"))
+            texts = _texts(_value(record, "captions"), "captions")
             if len(texts) != 2:
                 raise _UnusableError("LENGTH", f"a pair has two captions. Got {len(texts)} instead.", texts)
-            self._choose(image, references, record, (texts[0], texts[1]), _preferred(record))
+            self._choose(image, references, record, texts, _preferred(record))
 
     def _rate(self, image: str, references: list[str], record: Mapping[str, Any]) -> None:
         """A caption that occurs several times has one rating for each."""
@@ -236,7 +235,7 @@ class _Reader:
         self._ratings[number] += scores
 
     def _choose(
-        self, image: str, references: list[str], record: Mapping[str, Any], texts: tuple[str, str], first: int | None
+        self, image: str, references: list[str], record: Mapping[str, Any], texts: Sequence[str], first: int | None
     ) -> None:
         numbers = [self._sample(image, references, text) for text in texts]
         systems = _value(record, "systems")

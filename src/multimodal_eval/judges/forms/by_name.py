@@ -11,7 +11,7 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError, did_you_m
 from multimodal_eval.core.judge_config import COMPARING, JudgeConfig, JudgeForm
 from multimodal_eval.judges.form import Form
 from multimodal_eval.judges.forms.comparisons import Listwise, Pairwise
-from multimodal_eval.judges.forms.one_answer import Binary, Clair, Extract, Rubric, Scale
+from multimodal_eval.judges.forms.one_answer import Binary, Clair, Extract, Fleur, Rubric, Scale
 
 __all__ = ["FORMS", "check_judge", "form_of", "judge_text", "judges"]
 
@@ -26,12 +26,12 @@ _TAKEN = re.compile(r"reason|expected|by|judge_\d+|judge|repeat|order")
 # Settings that only some forms have. For the others, they would be ignored.
 _FORMS_WITH: dict[str, tuple[JudgeForm, ...]] = {
     "scale": ("scale", "rubric"),
-    "expected": ("scale", "binary", "rubric", "clair", "pairwise"),
-    "require_references": ("scale", "binary", "rubric", "clair", *COMPARING),
+    "expected": ("scale", "binary", "rubric", "clair", "fleur", "pairwise"),
+    "require_references": ("scale", "binary", "rubric", "clair", "fleur", *COMPARING),
     "baseline": COMPARING,
     "orders": COMPARING,
     "skip_identical": ("pairwise",),
-    "question": ("scale", "binary", "rubric", "clair", *COMPARING),
+    "question": ("scale", "binary", "rubric", "clair", "fleur", *COMPARING),
 }
 _DEFAULTS = JudgeConfig()
 
@@ -103,6 +103,7 @@ FORMS: dict[JudgeForm, Callable[[JudgeConfig], Form]] = {
     "binary": Binary,
     "rubric": Rubric,
     "clair": Clair,
+    "fleur": Fleur,
     "pairwise": Pairwise,
     "listwise": Listwise,
     "extract": Extract,

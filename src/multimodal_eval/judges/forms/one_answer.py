@@ -22,6 +22,8 @@ from multimodal_eval.judges.form import Reading, UnreadableVerdictError
 from multimodal_eval.judges.forms.replies import (
     Reader,
     Said,
+    decimal_in,
+    expected_decimal,
     expected_value,
     explained,
     number_in,
@@ -38,6 +40,7 @@ __all__ = [
     "Binary",
     "Clair",
     "Extract",
+    "Fleur",
     "OneAnswer",
     "Rubric",
     "Scale",
@@ -334,6 +337,50 @@ class Clair(OneAnswer):
         """The number, divided by 100."""
         (reading,) = readings
         return Score(self.value_of(reading, "score") / _TOP, warning=self.warning_of(reading))
+
+
+# FLEUR: a number from 0 to 1 for a caption of the image, by the probabilities of its digits.
+#
+# The wording of the prompt is our own; the formula is in `replies.expected_decimal`. With references: RefFLEUR.
+#
+# Reference:
+#     Lee, Park and Kang (2024). FLEUR. ACL. arXiv:2406.06004.
+
+
+class Fleur(OneAnswer):
+    """A judge that gives a caption of an image a number from 0 to 1."""
+
+    default_question = "How well does the answer describe the image?"
+
+    def __init__(self, config: JudgeConfig) -> None:
+        super().__init__(config)
+        self.needs = (self.needs[0], "image", *self.needs[1:])
+
+    @property
+    def instruction(self) -> str:
+        """The question and the scale."""
+        number = (
+            "Reply with a number from 0.0, if it does not describe the image at all, to 1.0, if it is right and clear."
+        )
+        return f"You judge the caption of an image. {self.question}\n{number}"
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The score."""
+        return {"score": decimal_in}
+
+    @property
+    def fields(self) -> Mapping[str, JsonObject]:
+        """The score."""
+        return {"score": {"type": "number", "minimum": 0, "maximum": 1}}
+
+    def _expected(self, answer: Answer, said: Said, field: str) -> float | None:
+        return expected_decimal(answer, said.places.get(field))
+
+    def value(self, sample: Sample, readings: Sequence[Reading]) -> Score:
+        """The number, or its mean by probability."""
+        (reading,) = readings
+        return Score(self.value_of(reading, "score"), warning=self.warning_of(reading))
 
 
 # The choice that an answer states, if a rule cannot find it.

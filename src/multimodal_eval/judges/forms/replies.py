@@ -25,6 +25,8 @@ from multimodal_eval.judges.form import UnreadableVerdictError
 __all__ = [
     "Reader",
     "Said",
+    "decimal_in",
+    "expected_decimal",
     "expected_value",
     "explained",
     "number_in",
@@ -45,6 +47,7 @@ _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _MARKUP = " \t\r\n*_`."  # around a value
 _BLOCK = re.compile(r"(?:```\w*)?\s*")  # the opening of a code block
 _NUMBER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of)\s*(\d{1,9}))?", re.ASCII)
+_DECIMAL = re.compile(r"\d?\.\d{1,20}|\d", re.ASCII)
 _MOST_OBJECTS = 1_000  # places in a reply at which a JSON object may start
 _LONGEST_VALUE = 40
 
@@ -118,6 +121,18 @@ def number_in(value: object, low: float, high: float) -> float:
         raise UnreadableVerdictError(f"the verdict is not a whole number: {shorten(value)}")
     if not low <= number <= high:
         raise UnreadableVerdictError(f"the verdict {shorten(number)} is not on the scale from {low:g} to {high:g}")
+    return float(number)
+
+
+def decimal_in(value: object) -> float:
+    """A number from 0 to 1: 0.85, ".85", 1."""
+    number: object = value
+    if isinstance(value, str):
+        number = float(value) if _DECIMAL.fullmatch(value.strip()) else None
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise UnreadableVerdictError(f"the verdict is not a number: {shorten(value)}")
+    if not 0 <= number <= 1:
+        raise UnreadableVerdictError(f"the verdict {shorten(number)} is not from 0 to 1")
     return float(number)
 
 
@@ -293,6 +308,45 @@ def expected_value(answer: Answer, place: int | None, verdict: str, values: Mapp
     if not total > 0 or _is_ambiguous(seen, labels):
         return None
     return fsum(labels[label] * mass for label, mass in seen.items()) / total
+
+
+# The mean of a number from 0 to 1 by the probabilities of its digits.
+#
+# Reference:
+#     Lee, Park and Kang (2024). FLEUR: An Explainable Reference-Free Evaluation Metric for Image Captioning Using a
+#     Large Multimodal Model. ACL. arXiv:2406.06004, section 3.2, score smoothing.
+
+_DIGITS = "0123456789"
+_MOST_DECIMALS = 2
+
+
+def expected_decimal(answer: Answer, place: int | None) -> float | None:
+    """sum_k 10^-k sum_d d P(digit k is d), for the first two decimals; for 1, 0.9 P(0) + P(1) of its first digit.
+
+    Probabilities are not scaled to the sum 1. None if they are not told, or if a token has several digits.
+    """
+    text, tokens, alternatives = answer.text or "", answer.tokens, answer.top_logprobs
+    if place is None or not tokens or not alternatives or len(tokens) != len(alternatives):
+        return None
+    written = _DECIMAL.match(text, place)
+    if written is None:
+        return None
+    whole, _, decimals = written[0].partition(".")
+    if whole == "1":
+        digits = [(place, {"0": 0.9, "1": 1.0})]
+    else:
+        first = place + len(whole) + 1
+        digits = [
+            (first + k, {digit: int(digit) / 10 ** (k + 1) for digit in _DIGITS})
+            for k in range(min(_MOST_DECIMALS, len(decimals)))
+        ]
+    total: list[float] = []
+    for at, values in digits:
+        number = _token_at(tokens, text, at)
+        if number is None or _label(tokens[number]) != text[at]:
+            return None
+        total += [values.get(_label(each.token), 0.0) * exp(min(0.0, each.logprob)) for each in alternatives[number]]
+    return fsum(total)
 
 
 def _label(token: str) -> str:
