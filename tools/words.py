@@ -42,10 +42,11 @@ SUFFIXES = {".py", ".pyi", ".md", ".js", ".css", ".html", ".j2", ".cpp", ".h", "
 # Files with texts of samples, word lists and this project's own glossary.
 DATA = (
     "CONTRIBUTING.md",
+    "docs/metrics/spice.md",
     "native/english_stemmer.cpp",
     "native/porter_stemmer.cpp",
     "src/multimodal_eval/evaluation/metrics/hallucination_metric.py",
-    "src/multimodal_eval/text/scene_graphs/matching.py",
+    "src/multimodal_eval/text/scene_graphs/",
     "tests/contests/",
     "tests/data/readers/flickr8k_folder.py",
     "tests/evaluation/metrics/test_hallucination_metric.py",

@@ -18,23 +18,23 @@ from multimodal_eval.stats.judged_forms import (
 
 
 def test_a_tie_counts_half_or_as_wrong():
-    found = choice_accuracies(np.array([1.0, -1.0, 0.0, 2.0]), [""] * 4)
-    assert {name: each.value for name, each in found.items()} == {"accuracy": 2.5 / 4, "strict": 2 / 4}
+    computed = choice_accuracies(np.array([1.0, -1.0, 0.0, 2.0]), [""] * 4)
+    assert {name: each.value for name, each in computed.items()} == {"accuracy": 2.5 / 4, "strict": 2 / 4}
 
 
 def test_every_category_weighs_the_same():
     # a: 1 of 1; b: 1, 0 and a half of 3
-    found = choice_accuracies(np.array([1.0, 1.0, -1.0, 0.0]), ["a", "b", "b", "b"])
-    assert found["a"].value == 1
-    assert found["b"].value == 0.5
-    assert found["accuracy"].value == 0.75
-    assert found["strict"].value == pytest.approx((1 + 1 / 3) / 2)
+    computed = choice_accuracies(np.array([1.0, 1.0, -1.0, 0.0]), ["a", "b", "b", "b"])
+    assert computed["a"].value == 1
+    assert computed["b"].value == 0.5
+    assert computed["accuracy"].value == 0.75
+    assert computed["strict"].value == pytest.approx((1 + 1 / 3) / 2)
 
 
 def test_the_error_of_a_share_is_that_of_a_mean():
     margins = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
-    found = choice_accuracies(margins, [""] * 5)["accuracy"]
-    assert standard_error(found.influence) == pytest.approx((margins > 0).std(ddof=1) / np.sqrt(5))
+    computed = choice_accuracies(margins, [""] * 5)["accuracy"]
+    assert standard_error(computed.influence) == pytest.approx((margins > 0).std(ddof=1) / np.sqrt(5))
 
 
 def test_auroc_against_scipy():
@@ -47,12 +47,12 @@ def test_auroc_against_scipy():
 
 def test_the_error_of_auroc_against_a_simulation():
     rng = np.random.default_rng(2)
-    found = []
+    computed = []
     for _ in range(300):
         right = np.arange(120) < 50
-        found.append(auroc(right, rng.normal(size=120) + right))
-    spread = np.std([each.value for each in found])
-    assert np.mean([standard_error(each.influence) for each in found]) == pytest.approx(spread, rel=0.15)
+        computed.append(auroc(right, rng.normal(size=120) + right))
+    spread = np.std([each.value for each in computed])
+    assert np.mean([standard_error(each.influence) for each in computed]) == pytest.approx(spread, rel=0.15)
 
 
 def battles(strengths, count, rng):
@@ -65,12 +65,12 @@ def battles(strengths, count, rng):
 def test_systems_in_the_same_order():
     systems, share = battles([0, 1, 2, 3], 2000, np.random.default_rng(3))
     images = np.arange(len(share))
-    found = system_ranks(systems, images, share, share, 4)
-    assert {name: pytest.approx(each.value) for name, each in found.items()} == dict.fromkeys(found, 1)
+    computed = system_ranks(systems, images, share, share, 4)
+    assert {name: pytest.approx(each.value) for name, each in computed.items()} == dict.fromkeys(computed, 1)
     reversed_ = system_ranks(systems, images, share, 1 - share, 4)
     assert reversed_["system_spearman"].value == pytest.approx(-1)
-    assert found["system_tau_b"].value == 1
-    figure = resampled_figure(found["system_spearman"])
+    assert computed["system_tau_b"].value == 1
+    figure = resampled_figure(computed["system_spearman"])
     assert (figure.low, figure.high) == (1, 1)
 
 
@@ -91,8 +91,8 @@ def test_systems_that_a_metric_confuses():
 
 def test_two_systems_have_no_order():
     systems, share = battles([0, 1], 20, np.random.default_rng(5))
-    found = system_ranks(systems, np.arange(len(share)), share, share, 2)
-    assert found["system_tau_b"].reason == "2 systems have no order to compare"
+    computed = system_ranks(systems, np.arange(len(share)), share, share, 2)
+    assert computed["system_tau_b"].reason == "2 systems have no order to compare"
 
 
 def test_paired_accuracies():

@@ -169,9 +169,9 @@ def meta_evaluation(
         judgments, coefficients = _judgments(table, allow_partial=allow_partial), _word_labels
     else:
         judgments, coefficients = _judgments(table, allow_partial=allow_partial), _ratings
-    found: dict[str, dict[str, Coefficient | Resampled]] = {}
+    computed: dict[str, dict[str, Coefficient | Resampled]] = {}
     for done, (name, values) in enumerate(judgments.metrics.items(), 1):
-        found[name] = coefficients(judgments, values)
+        computed[name] = coefficients(judgments, values)
         progress("comparing", done, len(judgments.metrics))
     compared = (coefficient if form == "ratings" else None) or table.coefficient
     return MetaEvaluation(
@@ -183,11 +183,11 @@ def meta_evaluation(
         level=LEVEL,
         metrics={
             name: {kind: _figure(kind, value, judgments.clusters) for kind, value in values.items()}
-            for name, values in found.items()
+            for name, values in computed.items()
         },
-        signatures={name: table.signatures.get(name) for name in found},
+        signatures={name: table.signatures.get(name) for name in computed},
         coefficient=compared,
-        pairs=_pairs({name: values[compared] for name, values in found.items()}, judgments.clusters),
+        pairs=_pairs({name: values[compared] for name, values in computed.items()}, judgments.clusters),
         calibrations=table.calibrations,
         name=table.name,
         form=form,
@@ -223,7 +223,8 @@ def _ceiling(table: JudgedSamples) -> dict[str, CoefficientFigure]:
     ceiling: dict[str, CoefficientFigure] = {}
     for kind, compute in COEFFICIENTS.items():
         each = [
-            compute(np.delete(human, one, axis=1).ravel(), np.repeat(human[:, one], count - 1)) for one in range(count)
+            compute(np.delete(human, place, axis=1).ravel(), np.repeat(human[:, place], count - 1))
+            for place in range(count)
         ]
         values = [coefficient.value for coefficient in each if coefficient.value is not None]
         influences = [coefficient.influence for coefficient in each if coefficient.influence is not None]
@@ -263,8 +264,8 @@ def _choices(table: JudgedSamples, *, allow_partial: bool) -> tuple[Judgments, C
         shares = (values > 0) + (values == 0) / 2.0
         images = np.unique(judged.clusters, return_inverse=True)[1]
         untied = np.where(judged.human == 0.5, np.nan, values)
-        found: Coefficients = dict(system_ranks((systems[0], systems[1]), images, judged.human, shares, len(names)))
-        return {**found, "accuracy": _untied_accuracy(untied)}
+        computed: Coefficients = dict(system_ranks((systems[0], systems[1]), images, judged.human, shares, len(names)))
+        return {**computed, "accuracy": _untied_accuracy(untied)}
 
     return judgments, ranks if is_arena else accuracies
 
@@ -274,10 +275,10 @@ def _untied_accuracy(margins: Vector) -> Coefficient:
     decided = ~np.isnan(margins)
     if not decided.any():
         return Coefficient(None, reason="people see no difference in any choice")
-    found = choice_accuracies(margins[decided], [""] * int(decided.sum()))["accuracy"]
+    computed = choice_accuracies(margins[decided], [""] * int(decided.sum()))["accuracy"]
     influence = np.zeros(len(margins))
-    influence[decided] = found.influence * (len(margins) / decided.sum())
-    return Coefficient(found.value, influence)
+    influence[decided] = computed.influence * (len(margins) / decided.sum())
+    return Coefficient(computed.value, influence)
 
 
 def _figure(kind: str, coefficient: Coefficient | Resampled, clusters: Codes) -> CoefficientFigure:

@@ -130,7 +130,7 @@ def test_battles(tmp_path, winner, systems, is_tie):
         ({**HAT, "grounding": [["a", "no"]]}, "must be a list of [word, true or false]"),
         ({"caption": "a", "references": ["a"], "human": "x"}, "a rating must be a number"),
         ({"caption": " ", "references": ["a"], "human": 1}, "`candidate` must be a caption"),
-        ({"text": "a"}, "the first record has 'text', which is no form of human judgments"),
+        ({"text": "a"}, "the first record has 'text', which are not those of a set of human judgments"),
     ],
 )
 def test_what_cannot_be_used_is_an_error(tmp_path, record, message):

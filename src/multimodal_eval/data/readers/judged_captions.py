@@ -104,7 +104,7 @@ def read_judged(path: Path) -> JudgedSet:
     if form is None:
         known = "; ".join(f"{name}: {', '.join(names)}" for name, names in FIELDS.items())
         has = ", ".join(map(repr, records[0][1])) if records else "no record"
-        message = f"the first record has {has}, which is no form of human judgments. The fields are {known}"
+        message = f"the first record has {has}, which are not those of a set of human judgments. The fields are {known}"
         raise InputError([Problem(code="FORMAT", message=message, file=str(path))])
     judged = JudgedSet(set_name(path), form)
     reader = _Reader(judged, str(path), problems)
