@@ -30,6 +30,11 @@ def test_values_equal_those_of_latex2sympy():
         (r"1/2\pi", 1 / (2 * 3.141592653589793)),  # a product without a sign binds before the slash
         (r"6\frac{1}{4}", 1.5),  # a product, not a mixed number
         ("1,000", 1000),
+        (r"\log_{2}{8}", 3),
+        (r"5\log_3(9)", 10),
+        (r"\log_28", None),  # the base is 28
+        (r"2\lfloor3.5\rfloor", 6),
+        (r"\lfloor3.5", None),
         ("10:4", 2.5),
         ("20\\%", 0.2),
         ("20 \\%", None),

@@ -6,7 +6,8 @@ Nothing is executed, and neither time nor memory depend on the size of the numbe
     term       = factor {(* | / | : | \\cdot | \\times | \\div) factor}
     factor     = {+|-} power {power}                            2\\pi is a product; it binds before / and after ^
     power      = atom {^ atom} {!}
-    atom       = number [\\%] | \\pi | \\frac{…}{…} | \\binom{…}{…} | \\sqrt[…]{…} | (…) | {…} | […] | function
+    atom       = number [\\%] | \\pi | \\frac{…}{…} | \\binom{…}{…} | \\sqrt[…]{…} | (…) | {…} | […]
+                 | \\lfloor … \\rfloor | \\log _ atom [^ atom] ((…) | term) | function
     function   = (\\sin | \\cos | \\tan | \\arcsin | \\arccos | \\arctan | \\log | \\exp) [^ atom] ((…) | term)
 """
 
@@ -32,7 +33,7 @@ _FUNCTIONS = {
     **{rf"\arc{name}": getattr(math, f"a{name}") for name in ("sin", "cos", "tan")},
     r"\log": math.log10,
 }
-_STARTS = frozenset({r"\pi", r"\frac", r"\binom", r"\sqrt", *_FUNCTIONS})  # commands that start a factor
+_STARTS = frozenset({r"\pi", r"\frac", r"\binom", r"\sqrt", r"\lfloor", *_FUNCTIONS})  # commands that start a factor
 _PLAIN_STARTS = _STARTS - {r"\sqrt", *_FUNCTIONS}  # the argument of a function ends before another function
 _OPENING = {"(": ")", "{": "}", "[": "]"}
 _TIMES, _OVER = ("*", r"\cdot", r"\times"), ("/", ":", r"\div")
@@ -143,6 +144,15 @@ class _Reader:
             return self.group("{") / self.group("{")
         if token == r"\binom":
             return _binomial(self.group("{"), self.group("{"))
+        if token == r"\lfloor":
+            value = self.expression()
+            self.close(r"\rfloor")
+            return math.floor(value)
+        if token == r"\log" and self.token == "_":
+            self.place += 1
+            self.advance()
+            base = self.atom()
+            return self.function(lambda value: math.log(value, base))
         if token in _FUNCTIONS:
             return self.function(_FUNCTIONS[token])
         if token == r"\sqrt":
@@ -164,10 +174,13 @@ class _Reader:
             raise _NotANumberError
         self.advance()
         value = self.expression()
-        if self.token != _OPENING[opening]:
+        self.close(_OPENING[opening])
+        return value
+
+    def close(self, closing: str) -> None:
+        if self.token != closing:
             raise _NotANumberError
         self.advance()
-        return value
 
 
 def _bits(value: Number) -> int:

@@ -155,6 +155,11 @@ def test_choices_of_mathvista(answer, option):
     assert value("mathvista@2024/extracted", answer, option, options, question_type="multi_choice") == 1
 
 
+def test_a_choice_question_of_mathvista_needs_choices():
+    with pytest.raises(GoldError, match="needs `choices`"):
+        value("mathvista@2024/extracted", "A", "half", question_type="multi_choice")
+
+
 def test_mathvista_does_not_read_what_needs_a_model():
     rule = find_rule("open_answer", "mathvista@2024").function
     question = Question(["5"], {}, {"question_type": "free_form", "answer_type": "integer"})

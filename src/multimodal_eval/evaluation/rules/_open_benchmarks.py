@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 
 from multimodal_eval._native import edit_distance
 from multimodal_eval.core.rules import rule
+from multimodal_eval.evaluation.choices import GoldError
 from multimodal_eval.evaluation.rules._readings import letters_of
 from multimodal_eval.evaluation.rules.anls import SIMILARITIES
 from multimodal_eval.evaluation.rules.answer_text import final_answer
@@ -292,6 +293,8 @@ def _is_choice(question: Question) -> bool:
 def _normalised(extraction: str, question: Question, to_integer: ToInteger) -> str | None:
     """The extraction in the form of the gold answer; None if it has none."""
     if _is_choice(question):
+        if not question.options:
+            raise GoldError("a multiple-choice question needs `choices`")
         return _nearest_option(extraction.strip(), list(question.options.values()))
     kind = question.column("answer_type")
     try:
@@ -351,8 +354,8 @@ def mathvista_extracted(answer: str, question: Question) -> Verdict:
 
     A choice is the option of the first letter in parentheses, or of a bare letter, else the option with the smallest
     edit distance: the first of several, and the shortest one for an empty answer. An integer is cut after the point
-    (3.9 is 3), a float is rounded to `precision` places, and a list is taken as it is. The result must equal the gold
-    answer as text.
+    (3.9 is 3), a float is rounded to `precision` places, and a list is taken as it is. The result must
+    equal the gold answer as text.
     """
     return _verdict(answer, question, _truncated)
 
