@@ -15,7 +15,7 @@ from multimodal_eval.benchmarks.recipes import find_recipe, recipe, recipe_names
 from multimodal_eval.benchmarks.sample import write_sample
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run.goldens import check_recipe, goldens_of
+from multimodal_eval.run.goldens import check_recipe, goldens_of, sample_of
 from multimodal_eval.run.recipe_card import recipe_card
 from multimodal_eval.run.task_files import open_task
 from tests.captured_call import captured_call
@@ -35,6 +35,16 @@ def test_all_recipes_give_the_verdicts_of_their_goldens():
         if len(goldens := goldens_of(recipe(name))) < 20:
             faults.append(f"{name}: {len(goldens)} goldens are fewer than 20")
     assert not faults, "\n".join(faults)
+
+
+def test_a_model_gets_the_media_of_every_question_that_has_some():
+    """Fields are found by the names of their columns, or by `columns` of the recipe."""
+    without = {}
+    for name, expected in (("hallusionbench", 2), ("mmau-mini", 2), ("blink-val", 4), ("mmmu-val", 7)):
+        samples = sample_of(recipe(name))[1]
+        if sum(bool(sample.image or sample.images or sample.audio) for sample in samples) != expected:
+            without[name] = samples
+    assert not without
 
 
 def test_all_recipes_together_are_small():
@@ -168,7 +178,7 @@ def test_hallusionbench_has_the_groups_of_its_authors(tmp_path):
     for row in rows:
         has_none = row["category"] == "VS" and row["figure_id"] == "0"  # the 178 questions without a figure
         row |= {"visual_input": "0" if has_none else "1", "question": "?"}
-    columns = dict.fromkeys(("gt_answer_details", "filename", "sample_note", "image"))
+    columns = dict.fromkeys(("gt_answer_details", "filename", "sample_note"))
     (tmp_path / "HallusionBench.json").write_text(json.dumps([columns | row for row in rows]))
     golds = {"/".join(row[name] for name in names[:5]): row["gt_answer"] for row in rows}
     wrong = next(name for name in golds if name.startswith("VD/"))
