@@ -160,3 +160,16 @@ def test_megabench_is_a_macro_mean_over_tasks():
 def test_an_average_of_one_kind_has_its_groupings():
     assert Average("macro", ("a", "b")).groupings == (("a",), ("a", "b"))
     assert average_of("mean(macro(a), all-correct(a))", "m").groupings == (("a",),)
+
+
+def test_without_a_scored_sample_in_any_group_there_is_no_value_but_a_finished_run():
+    """The only sample with a figure has a failed answer: the mean over figures has no value, and the run says why."""
+    samples = [
+        Sample(id="1", generated_answer="yes", expected_answer="yes", metadata={"place": "here"}),
+        Sample(id="2", generated_answer=None, error="no image", expected_answer="no", metadata={"figure": "f"}),
+    ]
+    average = "mean(places=all-correct(place), figures=all-correct(figure))"
+    entry = evaluate(samples, metrics=["yes_no"], options={"yes_no": {"average": average}})["yes_no"]
+    assert entry["value"] is None
+    assert "no scored sample has a value in figure" in entry["method"]
+    assert (entry["n_scored"], entry["parts"]["places"]["value"], entry["parts"]["figures"]["value"]) == (1, 1, None)

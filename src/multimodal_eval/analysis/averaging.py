@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.columns import Codes
 from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.evaluation.averages import NoGroupError
 from multimodal_eval.stats.intervals import Interval, interval
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
 
@@ -62,4 +63,7 @@ class Averaging:
             return without_value(NOTHING_SCORED)
         if empty := self.empty_strata():
             return without_value(f"no value: no scored sample in the stratum {', '.join(map(repr, empty))}")
-        return self.interval(aggregate, rows)
+        try:
+            return self.interval(aggregate, rows)
+        except NoGroupError as fault:
+            return without_value(f"no value: {fault}")

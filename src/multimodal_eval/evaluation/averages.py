@@ -44,6 +44,7 @@ __all__ = [
     "AVERAGE",
     "MICRO",
     "Average",
+    "NoGroupError",
     "aggregates_of",
     "average_of",
     "bounds_with",
@@ -63,6 +64,10 @@ AVERAGE = Option(
 _LEFT_OUT = (-1.0, -1.0)  # the key of a sample without a value in a column
 _WORD = re.compile(r"\s*([^(),=\s][^(),=]*?)\s*(?=[(),=]|\Z)")
 Kind = Literal["micro", "macro", "all-correct", "mean"]
+
+
+class NoGroupError(ConfigError):
+    """An average over groups of which none has a scored sample."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +228,7 @@ def _codes(stats: Vector, place: int, columns: tuple[str, ...]) -> Codes:
     keys = stats[:, 2 * place : 2 * place + 2]
     is_in = (keys != _LEFT_OUT).any(axis=1)
     if not is_in.any():
-        raise ConfigError(f"no scored sample has a value in {' and '.join(columns)}, over which the score is averaged")
+        raise NoGroupError(f"no scored sample has a value in {' and '.join(columns)}, over which the score is averaged")
     codes = np.full(len(stats), -1, np.int64)
     codes[is_in] = np.unique(keys[is_in], axis=0, return_inverse=True)[1].reshape(-1)
     return codes
