@@ -110,12 +110,15 @@ def test_other_samples_and_gold_answers_change_the_statistics_of_all_samples():
 
 
 def test_two_metrics_are_told_apart_by_what_they_read():
-    # Both read "red" and "blue" as they are; exact_match wants all of the answer, contains a part of it.
+    # Both read the normalised answer; exact_match wants all of it, contains a part of it.
     first = run_of(["red", "it is blue"], ["red", "blue"], "exact_match")
     second = run_of(["red", "it is blue"], ["red", "blue"], "contains")
     result = why(first, second, names=("A", "B"))
-    assert sum(parts_of(result).values()) == 50
-    assert {*parts_of(result)} <= {"reading", "scoring"}
+    assert parts_of(result) == {"scoring": 50}
+    # token_f1 with its rule: without the article, "the red" is 1; of "it is blue", 2 / (1 + 3) = 1/2.
+    first = run_of(["the red", "it is blue"], ["red", "blue"], "exact_match", options={"rule": "none@1"})
+    second = run_of(["the red", "it is blue"], ["red", "blue"], "token_f1")
+    assert parts_of(why(first, second, names=("A", "B"))) == {"reading": 50, "scoring": 25}
 
 
 def test_shown_parts_add_up_to_the_shown_difference():

@@ -11,6 +11,7 @@ import pytest
 from multimodal_eval import evaluate, why
 from multimodal_eval.core.errors import ConfigError
 from tests.cli.command_line import mmeval
+from tests.data.logs.fixture_logs import LM_EVAL, log_of
 from tests.generate.server import Behaviour, Reply, Server, user_text
 
 ROWS = [{"id": str(n), "question": f"number {n}", "references": ["yes"]} for n in range(20)]
@@ -74,6 +75,28 @@ def test_another_draw_is_not_the_prompt():
     first, second = (run_of(lambda request: next(answers), text) for text in ("{{ question }}", "Now: {{ question }}"))
     result = why(first, second, names=("A", "B"), ask=20, model=lambda request: "yes")
     assert {part.name: part.value for part in result.parts if part.value} == {"answer": 100}
+
+
+def test_the_prompts_of_logs_are_asked_again(tmp_path):
+    """lm-eval's log has the prompts and the parameters; its rule is found."""
+    log = log_of(LM_EVAL, "toy_sum")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        arguments = line["arguments"]["gen_args_0"]
+        arguments["arg_0"] = "Think! " + arguments["arg_0"]
+        line |= {"resps": [[line["target"]]], "filtered_resps": [line["target"]], "exact_match": 1.0}
+    (tmp_path / log.name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    right = {str(line["doc_id"]): line["target"] for line in lines}
+
+    def model(request):
+        return right[request.id.partition("/")[0]] if "Think!" in request.prompt else "The answer is no"
+
+    metrics = ["exact_match_strict-match"]
+    result = why(log, tmp_path / log.name, metrics=metrics, ask=6, model=model)
+    parts = {part.name: (part.value, part.confidence) for part in result.parts if part.value}
+    assert {confidence for _, confidence in parts.values()} == {"measured"}
+    assert float(parts["prompt"][0]) == pytest.approx(100)  # A's first answers were partly right: noise, the other way
+    assert float(parts["answer"][0]) == pytest.approx(float(result.difference) - 100)
 
 
 def test_what_cannot_be_asked_is_said():

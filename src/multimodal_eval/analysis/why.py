@@ -394,6 +394,7 @@ def _changes(first: object, second: object) -> str:
     if not isinstance(first, dict) or not isinstance(second, dict):
         return ""
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    names = ["metric"] if "metric" in names else names  # the others are those of each metric
     return "; ".join(f"{name} {_word(first.get(name))} → {_word(second.get(name))}" for name in names)
 
 

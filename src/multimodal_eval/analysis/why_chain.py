@@ -109,7 +109,7 @@ class Chain:
     @property
     def can_mix(self) -> bool:
         """Whether the reading of one side can be combined with the scoring of the other."""
-        return self.a.rule is not None and self.b.rule is not None and self.a.rule.metric == self.b.rule.metric
+        return self.a.rule is not None and self.b.rule is not None and self.a.rule.reads == self.b.rule.reads
 
     # samples whose scores cannot be computed in between
 
@@ -199,8 +199,10 @@ class Chain:
         return values
 
     def _sides(self, gold: int, answer: int, switch: Mapping[str, int]) -> Sides:
+        """Equal ingredients are those of A, so that the same scores are not computed twice."""
         corpus = (switch["samples"], switch["gold"]) if self.is_fitted else (0, 0)
-        return Sides(gold, answer, switch["failure"], switch["reading"], switch["scoring"], corpus)
+        failure, reading, scoring = (switch[name] if self.rules[name] else 0 for name in PARTS[5:8])
+        return Sides(gold, answer, failure, reading, scoring, corpus)
 
     def _gold_side(self, rows: Codes, switch: Mapping[str, int]) -> Codes:
         return np.where(self.new_gold[rows], switch["gold"], 0)

@@ -36,9 +36,9 @@ class Ruling:
     failure: Mapping[str, object]
 
     @property
-    def metric(self) -> object:
-        """The metric. What two metrics read and credit cannot be combined."""
-        return self.scoring.get("metric")
+    def reads(self) -> object:
+        """What is read: a letter, a box, the normalised text. Only what both read can get the credit of the other."""
+        return self.reading.get("reads")
 
 
 @dataclass(frozen=True)

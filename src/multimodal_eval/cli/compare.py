@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OF_COMPARISONS = ("metrics", "baseline", "fail_if_worse", "by", "margin", "effect", "rounds", "plugins")
 _OF_WEIGHTS = ("concentration", "draws")
 _OF_ASKING = ("ask", "model", "base_url")
-_OF_WHY = ("runs", "why", "metrics", "format_", "plugins", *_OF_ASKING)
+_OF_WHY = ("runs", "why", "metrics", "format_", "plugins", "verbose", *_OF_ASKING)
 
 
 @click.command(cls=LayeredCommand)

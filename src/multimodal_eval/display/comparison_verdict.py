@@ -156,7 +156,7 @@ def _enough(metric: MetricComparison, pair: Pair) -> Iterator[Verdict]:
     """Whether the samples can show a difference of the observed size."""
     if pair.detectable is None:
         is_equal = pair.stderr == 0
-        equal = "All paired differences are equal: nothing says how many samples would show another one."
+        equal = "All paired differences are equal, so the number of samples that a test needs cannot be estimated."
         few = f"{counted(metric.samples, 'sample')} are too few for a test."
         yield Verdict(ENOUGH, equal if is_equal else few, "warning")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
@@ -38,10 +39,12 @@ from multimodal_eval.report.sections import Section, details_of, results_of
 from multimodal_eval.report.site.folder import SiteFolder
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.verdict import verdicts_of
+from multimodal_eval.run.why import why
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.analysis.composite import Sensitivity
+    from multimodal_eval.analysis.why import Why
 
 __all__ = [
     "Block",
@@ -224,7 +227,7 @@ def content_of(
         _title(runs, names),
         verdicts_of(run_contents, main, comparison, sensitivity),
         list(results_of(run_contents, shared, main, comparison)),
-        list(details_of(run_contents, shared, main, sensitivity)),
+        list(details_of(run_contents, shared, main, sensitivity, _why(runs, names) if with_samples else None)),
         run_contents,
         main,
         shared,
@@ -235,6 +238,15 @@ def content_of(
         {name: _card(name) for name in metrics},
         {name: histogram(bins) for name, bins in distributions.items()},
     )
+
+
+def _why(runs: Sequence[Run], names: Sequence[str]) -> Why | None:
+    """The parts of the difference between two runs; None if there is none."""
+    if len(runs) != 2:
+        return None
+    with suppress(MultimodalEvalError):
+        return why(*runs, names=names)
+    return None
 
 
 def _title(runs: Sequence[Run], names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from multimodal_eval.display.of_judges import asked_table, figures_of_judge, jud
 from multimodal_eval.display.of_rankings import rating_table_blocks, sensitivity_blocks
 from multimodal_eval.display.of_run import beside_blocks, composite_table, import_blocks, remark_of
 from multimodal_eval.display.of_scores import dialogue_report_blocks
+from multimodal_eval.display.of_why import why_blocks
 from multimodal_eval.display.run_findings import findings_of_runs, warnings_of
 from multimodal_eval.report.one_run import JudgeView, OneRun
 
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.analysis.composite import Sensitivity
     from multimodal_eval.analysis.run_slices import Slices
+    from multimodal_eval.analysis.why import Why
 
 __all__ = ["Section", "details_of", "judge_section", "results_of", "slice_blocks"]
+
+_OF_PART = 5  # samples of a part of a difference
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,11 @@ def results_of(
 
 
 def details_of(
-    runs: Sequence[OneRun], metrics: Sequence[str], main: str, sensitivity: Sensitivity | None
+    runs: Sequence[OneRun], metrics: Sequence[str], main: str, sensitivity: Sensitivity | None, why: Why | None = None
 ) -> Iterator[Section]:
     """What is after the samples: warnings, and what explains the scores."""
+    if why is not None and why.difference:
+        yield Section("why", "Difference", "Where the difference comes from", list(why_blocks(why, _OF_PART)))
     yield Section("warnings", "Warnings", "Warnings", list(_warnings(runs)))
     if sensitivity is not None:
         title = "How the composite depends on its weights"

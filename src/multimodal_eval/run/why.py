@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from multimodal_eval.analysis.why import Why, explained
 from multimodal_eval.benchmarks.recipes import find_recipe, recipe
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.machine import without_collection
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.logs.log_format import RecordedScore
@@ -56,6 +58,20 @@ def why(
         raise ConfigError(f"`ask` is a number of samples. Got {ask}")
     if len(metrics) > 2:
         raise ConfigError(f"name one metric, or that of each side. Got {', '.join(metrics)}")
+    with without_collection():
+        asking = partial(Asking, count=ask, model=model, base_url=base_url, seed=seed)
+        return _explained(a, b, metrics, names, asking, asks=ask > 0)
+
+
+def _explained(
+    a: Location | Run,
+    b: Location | Run,
+    metrics: Sequence[str],
+    names: Sequence[str] | None,
+    asking: Callable[[tuple[SideReader, SideReader], Rescoring], Asking],
+    *,
+    asks: bool,
+) -> Why:
     first, second = _opened(a, b)
     chosen = [
         _metric(each, metrics[min(place, len(metrics) - 1)] if metrics else None)
@@ -66,8 +82,8 @@ def why(
         SideReader(each.run, metric, name, each.headline)
         for each, metric, name in zip((first, second), chosen, shown, strict=True)
     ]
-    searches = any(side.rule is None for side in sides) and sides[0].program != sides[1].program
-    if searches:
+    has_news = sides[0].program != sides[1].program or asks  # answers that the program of both has not scored
+    if any(side.rule is None for side in sides) and has_news:
         both = {*sides[0].rule_names} & {*sides[1].rule_names}
         for side in sides:
             side.settle_rule([name for name in side.rule_names if name in both])
@@ -78,8 +94,7 @@ def why(
             )
     readers = (sides[0], sides[1])
     rescoring = Rescoring(readers)
-    asking = Asking(readers, rescoring, ask, model, base_url, seed) if ask else None
-    return explained(readers[0].side, readers[1].side, rescoring, asking)
+    return explained(readers[0].side, readers[1].side, rescoring, asking(readers, rescoring))
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ class Asking:
 
     def __call__(self, chain: Chain) -> Asked | None:
         """The samples that were asked about; None, and a note that says why, if there is nothing to ask."""
+        if not self.count:
+            return None
         rows, points = chain.askable, _known_points((chain.a, chain.b))
         notes = self.readers[1].notes
         if not points:

@@ -107,12 +107,13 @@ def _scored(metric: Metric, samples: Sequence[Sample], fit: Sequence[Sample] | N
     state = fitted(metric, fit if fit is not None else samples) if metric.corpus is not None else default_state(metric)
     scores = score_rows(metric, metric.open(state), Batch.of(samples))
     details = getattr(scores, "details", {})
-    return Rescored(scores.values, [_read_of(details.get(row)) for row in range(len(samples))])
+    return Rescored(scores.values, [_read_of(details.get(row), each) for row, each in enumerate(samples)])
 
 
-def _read_of(details: Mapping[str, Any] | None) -> str | None:
+def _read_of(details: Mapping[str, Any] | None, sample: Sample) -> str | None:
+    """What was read. A metric that does not say so reads the whole answer."""
     read = None if details is None else details.get("read")
-    return None if read is None else str(read)
+    return (sample.generated_answer or "").strip() if read is None else str(read)
 
 
 def _with_gold(answer: Sample, gold: Sample) -> Sample:
@@ -150,7 +151,7 @@ class Rescoring:
             base = scoring.base
             if base is None or reading.base is None:
                 raise ConfigError(f"{scoring.name} has no rule")  # callers ask only for rules that are known
-            options = dict(scoring.options)
+            options = {name: value for name, value in scoring.options.items() if name not in READING}
             axis = axis_of(base)
             for source, names in ((reading, (axis, *READING)), (self.readers[sides.failure], CONVENTIONS)):
                 options |= {name: source.options[name] for name in names if name is not None and name in source.options}

@@ -17,7 +17,7 @@ from multimodal_eval.analysis.slices import slice_value
 from multimodal_eval.analysis.why_pairs import Mask, Ruling, Side, Strata, Texts, Vector
 from multimodal_eval.core.errors import ConfigError, InputError, MediaError, MultimodalEvalError
 from multimodal_eval.core.generation_config import GenerationConfig, Parameters
-from multimodal_eval.core.metric import Metric, configured
+from multimodal_eval.core.metric import Metric, configured, declared_options
 from multimodal_eval.core.records import COMPOSITE, RECORDED
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.grants import Consent
@@ -75,14 +75,17 @@ class SideReader:
         if self.base is None:
             return None
         axis = axis_of(self.base)
-        reads = {name: value for name, value in self.options.items() if name == axis or name in READING}
+        kind = declared_options(self.base)[axis].rules if axis is not None else None
+        reads = {n: value for n, value in self.options.items() if value is not None and (n == axis or n in READING)}
         fails = {name: value for name, value in self.options.items() if name in CONVENTIONS}
         if self.run.info.config.count_failures is not None:
             fails["failed answers"] = self.run.info.config.count_failures
-        used = {*reads, *fails, *AVERAGES}
+        used = {axis, *READING, *fails, *AVERAGES}
         others = {name: value for name, value in self.options.items() if name not in used}
         version = {"version": self.base.version}
-        return Ruling({"metric": self.base.name, **reads}, {"metric": self.base.name, **others, **version}, fails)
+        return Ruling(
+            {"reads": kind or self.base.name, **reads}, {"metric": self.base.name, **others, **version}, fails
+        )
 
     @property
     def program(self) -> str:
