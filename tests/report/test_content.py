@@ -165,7 +165,7 @@ def test_the_whole_content(runs):
     assert answers[1].scores["rouge_l"].status == "error"
     assert set(content.cards) == {"rouge_l", "exact_match"}
     assert [section.id for section in content.results] == ["numbers", "comparison"]
-        assert [section.id for section in content.details][:2] == ["why", "warnings"]
+    assert [section.id for section in content.details][:2] == ["why", "warnings"]
     (scores, *_) = content.results[0].blocks
     assert [row.figure.name for row in scores.rows[::2]] == ["rouge_l", "exact_match", "composite_score"]
 
