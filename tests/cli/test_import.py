@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -67,6 +68,21 @@ def test_another_harness_joins_a_suite(tmp_path):
     assert {"path": "dummy/toy_pope", "model": "dummy", "task": "toy_pope"} in record["runs"]
     again = mmeval("import", str(LMMS_EVAL), "-o", str(suite), code=1)
     assert "already exists" in again.stderr
+
+
+def test_further_logs_of_a_model_and_a_task_are_rows(tmp_path):
+    """Seeds of one model have its name: each log is a row, and a pattern joins them."""
+    for name in ("results", "samples_toy_sum"):
+        (log,) = LM_EVAL.glob(f"{name}_*")
+        for day in ("2026-11-16", "2026-11-17"):
+            (tmp_path / "logs").mkdir(exist_ok=True)
+            shutil.copy(log, tmp_path / "logs" / log.name.replace("2026-11-16", day))
+    suite = tmp_path / "suite"
+    assert "2 models, 1 task" in mmeval("import", str(tmp_path / "logs"), "-o", str(suite)).stdout
+    assert sorted(path.name for path in suite.glob("toys*")) == ["toys_scripted", "toys_scripted-2"]
+    assert "all (2 runs)" in mmeval("table", str(suite), "--join", "all=toys*").stdout
+    again = mmeval("import", str(tmp_path / "logs"), "-o", str(suite), code=1)  # the same logs are no further ones
+    assert again.stderr.count("already exists") == 2
 
 
 def test_a_link_that_leads_out_of_a_suite_is_refused(tmp_path):

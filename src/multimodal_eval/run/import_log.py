@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.display import counted
-from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, Problem
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import LOG, RECORDED, ImportInfo, ReportedScore
@@ -23,6 +23,7 @@ from multimodal_eval.data.readers.column_names import REFERENCES, peeked
 from multimodal_eval.data.readers.files import DataFile, file_set, log_files
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
+from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.data.runs.suite_folder import (
     SuiteEntry,
@@ -358,17 +359,8 @@ class ImportedSuite:
 
 
 def found_logs(path: Path, format: str | None = None) -> list[FoundLog]:
-    """The logs in a folder, of any harness. Two of the same model and task are refused, unless one has no scores."""
-    listed = [_listed(file, log_format(str(file.log)).info(file.path)) for file in log_files(path, format)]
-    first: dict[tuple[str, str], Path] = {}
-    for log in filter(lambda log: log.has_scores, listed):
-        key = log.model, log.task
-        if key in first:
-            message = f"this and {first[key]} are both logs of {log.task!r} by {log.model!r}."
-            hint = f"Import each of them alone: mmeval import {log.file.path} -o RUN, and compare the runs in a table"
-            raise InputError([Problem(code="DUPLICATE", message=message, file=str(log.file.path), hint=hint)])
-        first[key] = log.file.path
-    return listed
+    """The logs in a folder, of any harness."""
+    return [_listed(file, log_format(str(file.log)).info(file.path)) for file in log_files(path, format)]
 
 
 def _listed(file: DataFile, info: LogInfo) -> FoundLog:
@@ -407,7 +399,7 @@ def import_logs(
         record = read_suite(output) if is_suite(output) else SuiteRecord()
         done: list[tuple[FoundLog, Imported]] = []
         left: list[LeftOut] = []
-        names = _folders(logs, record)
+        names = _folders(logs, record, output, overwrite=overwrite)
         places = [member_folder(output, name) for name in names]  # refused before anything is written
         for log, place in zip(logs, places, strict=True):
             try:
@@ -428,19 +420,40 @@ def import_logs(
     return ImportedSuite(output, tuple(run for _, run in done), tuple(left))
 
 
-def _folders(logs: Sequence[FoundLog], record: SuiteRecord) -> list[str]:
-    """MODEL/TASK for each log; different names that would share a folder are numbered."""
+def _folders(logs: Sequence[FoundLog], record: SuiteRecord, suite: Location, *, overwrite: bool) -> list[str]:
+    """MODEL/TASK for each log; different names that would share a folder are numbered.
+
+    Further logs of a model and a task, such as those of other seeds or harnesses, have MODEL-2/TASK, MODEL-3/TASK ….
+    """
     taken = {run.path: (run.model, run.task) for run in record.runs}
+    done: set[str] = set()  # of these logs
     names = []
+
+    def is_free(name: str, log: FoundLog) -> bool:
+        is_same = overwrite or name not in taken or _is_of(member_folder(suite, name), log.file.path)
+        return name not in done and is_same
+
     for log in logs:
-        key = log.model, log.task
-        name = plain = f"{folder_name(log.model)}/{folder_name(log.task)}"
-        number = 2
-        while taken.get(name, key) != key:
-            name, number = f"{plain}-{number}", number + 1
+        key, number, model, task = (log.model, log.task), 1, folder_name(log.model), folder_name(log.task)
+        name = f"{model}/{task}"
+        while taken.get(name, key) != key or not is_free(name, log):
+            number += 1
+            is_other = taken.get(f"{model}/{task}", key) != key
+            name = f"{model}/{task}-{number}" if is_other else f"{model}-{number}/{task}"
         taken[name] = key
         names.append(name)
+        if log.has_scores:
+            done.add(name)
     return names
+
+
+def _is_of(place: Location, log: Path) -> bool:
+    """Whether the run in this folder, if there is one, is of this log."""
+    try:
+        described = RunFolder(place).read_info().imported
+    except MultimodalEvalError:
+        return True
+    return described is None or str(log) in described.files
 
 
 def _described(
