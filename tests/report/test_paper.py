@@ -55,6 +55,7 @@ def test_it_has_the_sections_of_an_appendix(page):
         "numbers",
         "comparison",
         "samples",
+        "why",
         "warnings",
         "weights",
         "slices",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
@@ -34,6 +35,7 @@ from multimodal_eval.core.arrow import integers
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnavailableError
 from multimodal_eval.core.figure import Bounds, Figure
 from multimodal_eval.core.headline import headline_of
+from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.records import COMPOSITE, RunInfo, statistics_of
 from multimodal_eval.core.score import Estimate
@@ -239,7 +241,9 @@ def aligned(columns: Sequence[Column], *, allow_partial: bool = False) -> list[C
     """The columns with the scores of the runs that are compared."""
     runs = [member.entry.run for column in columns for member in column.members.values()]
     newest = max((int(statistics_of(run.info)) for run in runs if run is not None), default=0)
-    return [_aligned(_with_intervals_of(newest, column), allow_partial=allow_partial) for column in columns]
+    with ThreadPoolExecutor(cores()) as pool:  # reading waits for files
+        held = [_with_intervals_of(newest, column) for column in columns]
+        return list(pool.map(lambda column: _aligned(column, allow_partial=allow_partial), held))
 
 
 def _with_intervals_of(version: int, column: Column) -> Column:
@@ -325,7 +329,8 @@ def _missing(member: Member, metric: str) -> str | None:
 
 def _paired(members: Mapping[str, Member], metric: str) -> dict[str, Member]:
     """The runs with the samples of most of them, in the order of the first of these, and the others with the reason."""
-    keys = {model: _read(_run(member), metric) for model, member in members.items()}
+    stored = {model: _stored(_run(member), metric) for model, member in members.items()}
+    keys = {model: _read(_run(member), *stored[model]) for model, member in members.items()}
     usual = Counter(len(table) for table in keys.values()).most_common(1)[0][0]
     first = next(model for model, table in keys.items() if len(table) == usual)
     ordered: dict[str, Codes] = {}
@@ -348,7 +353,7 @@ def _paired(members: Mapping[str, Member], metric: str) -> dict[str, Member]:
     for model, member in paired.items():
         if member.remark is None:
             try:
-                scores = _scores(_run(member), same[model], metric, keys[model])
+                scores = aligned_scores(_run(member), stored[model][1], same[model], metric, keys[model])
             except UnavailableError as error:
                 paired[model] = replace(member, remark=str(error))
             else:
@@ -393,13 +398,9 @@ def _stored(run: Run, metric: str) -> tuple[str, list[str]]:
     return metric_and_part(metric, run.entries)[0], column_names(run.folder, part_count(run))
 
 
-def _read(run: Run, metric: str) -> pa.Table:
+def _read(run: Run, metric: str, columns: list[str]) -> pa.Table:
     """Ids, groups and the columns of the metric."""
-    return read_scores(run.folder, part_count(run), [*fields_of(*_stored(run, metric)), "group"])
-
-
-def _scores(run: Run, order: Codes, metric: str, table: pa.Table) -> AlignedScores:
-    return aligned_scores(run, _stored(run, metric)[1], order, metric, table)
+    return read_scores(run.folder, part_count(run), [*fields_of(metric, columns), "group"])
 
 
 def _estimated(column: Column, members: dict[str, Member]) -> Column:

@@ -93,7 +93,8 @@ class SuitePages:
         names = [value for _, value in refuse_repeated(request, "model")]
         if len(set(names)) != 2:
             raise ConfigError(f"select two models. Got {len(set(names))}")
-        table = self._table(models=tuple(names), baseline=names[0])
+        paths = self.folder.paths()
+        table = self._table(paths, models=tuple(names), baseline=names[0])
         blocks = list(suite_table_blocks(table))
         content = {
             "verdicts": [block for block in blocks if isinstance(block, Verdict)],
@@ -102,17 +103,18 @@ class SuitePages:
             ],
             "first": table.rows[0].label,
             "second": table.rows[1].label,
-            "tasks": list(self._tasks(table)),
+            "tasks": list(self._tasks(table, paths)),
         }
         return HTMLResponse(self.templates.get_template("suite_compare.html").render(folder=self.folder, **content))
 
     def _grid(self, template: str, request: Request, *, waits: bool) -> Response:
         parameters = dict(refuse_repeated(request))
         sort, descending = parameters.get("sort", ""), parameters.get("desc") == "1"
-        key = self._key(())
+        paths = self.folder.paths()
+        key = self._key(paths, ())
         is_tested = waits or (key, True) in self._tables
-        table = self._table() if is_tested else self._table(is_tested=False)
-        links = self._links()
+        table = self._table(paths, key, is_tested=is_tested)
+        links = _links(paths)
         rows = _sorted([_row(row, table, links) for row in table.rows], table, sort, descending)
         blocks = list(suite_table_blocks(table)) if is_tested else []
         content = {
@@ -129,35 +131,41 @@ class SuitePages:
 
     # the table
 
-    def _key(self, models: tuple[str, ...]) -> object:
+    def _key(self, paths: Mapping[str, Path], models: tuple[str, ...]) -> object:
         """What changes whenever a run or the suite changes."""
         stats = []
-        for name, path in self.folder.paths().items():
+        for name, path in paths.items():
             for file in ("run.json", "results.json"):
                 stats.append((name, _stat(path / file)))
         return models, tuple(stats), _stat(self.folder.root / SUITE)
 
     def _table(
-        self, models: tuple[str, ...] = (), baseline: str | None = None, *, is_tested: bool = True
+        self,
+        paths: Mapping[str, Path],
+        state: object = None,
+        *,
+        models: tuple[str, ...] = (),
+        baseline: str | None = None,
+        is_tested: bool = True,
     ) -> SuiteTable:
         """The table, from memory unless a run has changed. Tables are made one at a time."""
-        key = (self._key(models), is_tested)
+        key = (state or self._key(paths, models), is_tested)
         with self._lock:
             if key not in self._tables:
-                located = self._located()
+                located = self._located(paths)
                 table = suite_of(located, models=models or None, baseline=baseline, is_tested=is_tested)
                 self._tables[key] = table
                 while len(self._tables) > _KEPT:
                     del self._tables[next(iter(self._tables))]
             return self._tables[key]
 
-    def _located(self) -> FoundSuite:
+    def _located(self, paths: Mapping[str, Path]) -> FoundSuite:
         """The runs of the viewed folder; none outside of it is opened, whatever the suite says."""
         storage = storage_at(self.folder.root)
         record = read_suite(self.folder.root) if storage.exists(SUITE) else SuiteRecord()
         given = {entry.path: entry for entry in record.runs}
         runs = []
-        for name, path in self.folder.paths().items():
+        for name, path in paths.items():
             entry = given.get(name)
             model, task = (None, None) if entry is None else (entry.model, entry.task)
             runs.append(FoundRun(RunFolder(path), tuple(name.split("/")), model, task))
@@ -165,11 +173,8 @@ class SuitePages:
             raise ConfigError("there are no runs in this folder yet")
         return FoundSuite(runs, record)
 
-    def _links(self) -> dict[str, str]:
-        return {str(path): name for name, path in self.folder.paths().items()}
-
-    def _tasks(self, table: SuiteTable) -> Iterator[dict[str, Any]]:
-        links = self._links()
+    def _tasks(self, table: SuiteTable, paths: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
+        links = _links(paths)
         first, second = table.rows
         located = {task.column: task for each in table.differences for task in each.tasks}
         for column, left, right in zip(table.columns, first.cells, second.cells, strict=True):
@@ -191,6 +196,10 @@ class SuitePages:
                     without,
                 ],
             }
+
+
+def _links(paths: Mapping[str, Path]) -> dict[str, str]:
+    return {str(path): name for name, path in paths.items()}
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:
