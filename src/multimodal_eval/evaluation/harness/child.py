@@ -57,7 +57,7 @@ class Harness:
         try:
             return self.load(name)
         except Exception as error:
-            lacks = lacking_data(error)
+            lacks = side.lacking_data(error)
             if lacks:
                 raise RefusedError("data", lacks) from error
             raise
@@ -531,24 +531,6 @@ def redirect(place: Path) -> None:
         return found if split is None else found[split]
 
     setattr(datasets, "load_dataset", load_dataset)  # noqa: B010 - a name of another module
-
-
-def lacking_data(error: BaseException) -> str | None:
-    """Why data could not be had, if that is what an error is about."""
-    chain: list[BaseException] = []
-    while error is not None and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    names = {type(each).__name__ for each in chain}
-    of_network = {"OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionError", "DatasetNotFoundError"}
-    if names & (of_network | {"MaxRetryError", "ConnectTimeout", "GatedRepoError", "HfHubHTTPError"}):
-        return str(side.explained(chain[0]))
-    if names & {"FileNotFoundError", "DataFilesNotFoundError", "EmptyDatasetError"}:
-        return str(side.explained(chain[0]))
-    first = chain[0]
-    if isinstance(first, KeyError) and any("dataset_dict" in each.filename for each in side.frames(first)):
-        return f"they have no split {first}"
-    return None
 
 
 def similar(name: str, index: dict[str, str]) -> list[str]:

@@ -192,3 +192,21 @@ def explained(error: BaseException) -> str:
 def frames(error: BaseException) -> list[traceback.FrameSummary]:
     """The places that an exception went through."""
     return list(traceback.extract_tb(error.__traceback__))
+
+
+def lacking_data(error: BaseException) -> str | None:
+    """Why data could not be had, if that is what an error is about."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    names = {type(each).__name__ for each in chain}
+    of_network = {"OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionError", "DatasetNotFoundError"}
+    if names & (of_network | {"MaxRetryError", "ConnectTimeout", "GatedRepoError", "HfHubHTTPError"}):
+        return explained(chain[0])
+    if names & {"FileNotFoundError", "DataFilesNotFoundError", "EmptyDatasetError"}:
+        return explained(chain[0])
+    first = chain[0]
+    if isinstance(first, KeyError) and any("dataset_dict" in each.filename for each in frames(first)):
+        return f"they have no split {first}"
+    return None

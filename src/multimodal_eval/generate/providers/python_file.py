@@ -13,7 +13,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from multimodal_eval.core.config import GenerationConfig
-from multimodal_eval.core.errors import ConfigError, described
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, described
 from multimodal_eval.generate.functions import BatchGenerator, FunctionGenerator
 from multimodal_eval.generate.protocol import Generator
 
@@ -39,6 +39,8 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
+    except MultimodalEvalError:
+        raise
     except Exception as error:
         raise ConfigError(f"--model python:{model}: {path} cannot be imported: {described(error)}") from error
     function = getattr(module, name, None)
