@@ -16,7 +16,7 @@ from multimodal_eval.display.html import HtmlRenderer, content_of, shown, sign_o
 from multimodal_eval.display.plain_text import shortened, visible
 from multimodal_eval.display.scales import Scale
 
-__all__ = ["PageRenderer", "interval_drawing"]
+__all__ = ["PageRenderer", "ViewerRenderer", "interval_drawing"]
 
 _LONGEST = 2_000  # characters of a paragraph
 _SHORT = 12  # characters of a name that is never broken
@@ -27,6 +27,8 @@ _WIDE = 9  # columns, from which a table takes the whole width
 
 class PageRenderer(HtmlRenderer):
     """Elements with classes. On paper, everything is unfolded."""
+
+    region = Markup('class="scroll" data-label="{}"')  # page.js lets the keyboard reach those that scroll
 
     def __init__(self, *, unfolds: bool = False) -> None:
         self.unfolds = unfolds
@@ -67,10 +69,8 @@ class PageRenderer(HtmlRenderer):
         caption = Markup('<caption class="{}">{}</caption>').format(
             "title" if block.title else "visually-hidden", shown(label)
         )
-        table = Markup(
-            '<div class="scroll" data-label="{}"><table{}>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
-        ).format(
-            f"Table: {visible(shortened(label, _LONGEST))}",
+        table = Markup("<div {}><table{}>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>").format(
+            self.region.format(f"Table: {visible(shortened(label, _LONGEST))}"),
             _classes("wide" if len(block.heads) >= _WIDE else ""),
             caption,
             heads,
@@ -115,6 +115,12 @@ class PageRenderer(HtmlRenderer):
     @property
     def _open(self) -> Markup:
         return Markup(" open") if self.unfolds else Markup("")
+
+
+class ViewerRenderer(PageRenderer):
+    """On pages that change without page.js: the keyboard reaches every table."""
+
+    region = Markup('class="scroll" tabindex="0" role="region" aria-label="{}"')
 
 
 def interval_drawing(entry: Estimated, bounds: Bounds) -> Markup:

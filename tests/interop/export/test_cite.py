@@ -54,7 +54,7 @@ def test_what_failed_answers_count_as():
         evaluate(rows, metrics=["bleu", "exact_match"], count_failures=each) for each in (None, "wrong")
     )
     by_metric = export(left_out, "cite").text.split("exact_match, a mean")
-    assert ["as blank answers it is" in text for text in by_metric] == [True, False]
+    assert ["as blank answers, it is" in text for text in by_metric] == [True, False]
     by_metric = export(counted, "cite").text.split("exact_match, a mean")
     assert "Failed answers (1) count as blank answers; without them, it is" in by_metric[0]
     assert "Failed answers (1) count as the worst value; without them, it is" in by_metric[1]

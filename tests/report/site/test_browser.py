@@ -69,11 +69,11 @@ def test_columns_are_sorted_by_mouse(visit, site, board_runs):
     assert values == sorted(values, reverse=True)
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    wer = page.get_by_role("columnheader", name="wer")
+    wer = page.get_by_role("columnheader", name="WER")
     wer.get_by_role("button").click()
     assert wer.get_attribute("aria-sort") == "ascending"  # lower is better
     assert head.get_attribute("aria-sort") is None
-    expect(page.locator("#status")).to_contain_text("Sorted by wer")
+    expect(page.locator("#status")).to_contain_text("Sorted by WER")
 
 
 def test_columns_are_sorted_by_keyboard(visit, site):
@@ -108,8 +108,8 @@ def test_the_table_is_filtered_by_name(visit, site):
 
 def test_a_phone_shows_cards_with_labels_and_sorts_by_a_list(visit, site):
     page = visit((site / "index.html").as_uri(), viewport=PHONE).page
-    cell = page.locator("td[data-label=wer]").first
-    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"wer"'
+    cell = page.locator("td[data-label=WER]").first
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"WER"'
     assert cell.evaluate("cell => cell.getBoundingClientRect().right") <= PHONE["width"]
     page.get_by_role("combobox", name="Sort by").select_option(label="Submission")
     assert names(page) == ["alba", "Boreas", "cirrus"]

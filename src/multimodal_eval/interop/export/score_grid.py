@@ -412,17 +412,16 @@ def _sentences(grid: ScoreGrid, options: OptionValues, same: str | None) -> Iter
     over = " over the samples that all of them have scored" if grid.comparison is not None else ""
     counts = "in parentheses: scored / total, or labels" if same is None else f"{same} samples scored"
     yield f"Scores of {runs}{over}; {counts}{grid.selection}."
-    counts = (cell.figure for row in grid.rows for cell in row.cells if cell.figure is not None)
-    if kinds := {figure.kind for figure in counts if figure.without_failures is not None}:
+    figures = [cell.figure for row in grid.rows for cell in row.cells if cell.figure is not None]
+    if kinds := {figure.kind for figure in figures if figure.without_failures is not None}:
         yield f"+: failed answers, which count {failures_as(kinds)}."
-    if any(each.figure is not None and each.figure.calibrated is not None for row in grid.rows for each in row.cells):
+    if any(figure.calibrated is not None for figure in figures):
         yield f"With labels: corrected by human labels; {UNCORRECTED}: without them."
     yield from (f"{claim}." for claim in grid.claims)
     if options["percent"] and any(row.factor != 1 for row in grid.rows):
         scaled = [printed(row.metric) for row in grid.rows if row.factor != 1]
         what = "All scores" if len(scaled) == len(grid.rows) else ", ".join(scaled)
         yield f"{what}: in percent."
-    figures = [cell.figure for row in grid.rows for cell in row.cells if cell.figure is not None]
     if options["uncertainty"] == "stderr" and any(figure.stderr is not None for figure in figures):
         yield "±: standard error."
     if options["uncertainty"] == "interval" and any(figure.low is not None for figure in figures):

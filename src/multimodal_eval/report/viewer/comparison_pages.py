@@ -19,7 +19,7 @@ from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFol
 from multimodal_eval.display.blocks import Finding, Text, Verdict
 from multimodal_eval.display.of_comparison import run_comparison_blocks, scores_of_runs
 from multimodal_eval.display.of_why import why_blocks
-from multimodal_eval.display.page import PageRenderer
+from multimodal_eval.display.page import ViewerRenderer
 from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, preview
 from multimodal_eval.report.viewer.database import Sql, quoted
 from multimodal_eval.report.viewer.drawings import ScatterPlot, forests_of, scatter_plot
@@ -92,7 +92,7 @@ class ComparisonPages:
     def _compared(self, runs: Sequence[ViewedRun]) -> dict[str, Any]:
         comparison = self.comparisons.of(runs)
         said = list(run_comparison_blocks(comparison, with_scores=False))
-        page = PageRenderer()
+        page = ViewerRenderer()
         return {
             "comparison": comparison,
             "names": dict(zip(comparison.runs, (run.name for run in runs), strict=True)),
@@ -112,7 +112,7 @@ class ComparisonPages:
             result = why(runs[0].run, runs[1].run, names=names)
         except MultimodalEvalError as refusal:
             return self._choice("/why", names, str(refusal), most=2)
-        blocks = PageRenderer().joined(list(why_blocks(result, SHOWN_BY_PART)))
+        blocks = ViewerRenderer().joined(list(why_blocks(result, SHOWN_BY_PART)))
         return self._page("why.html", runs=runs, address=address_of(runs), blocks=blocks)
 
     # samples of two runs

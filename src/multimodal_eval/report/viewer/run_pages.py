@@ -24,7 +24,7 @@ from multimodal_eval.display.blocks import Block, Finding, Text
 from multimodal_eval.display.of_comparison import crosswalk_blocks
 from multimodal_eval.display.of_generation import generation_blocks
 from multimodal_eval.display.of_run import composite_table
-from multimodal_eval.display.page import PageRenderer
+from multimodal_eval.display.page import ViewerRenderer
 from multimodal_eval.display.run_findings import warnings_of
 from multimodal_eval.report.build import policy, report_html
 from multimodal_eval.report.sections import judge_section
@@ -256,7 +256,7 @@ def _drawn(run: ViewedRun) -> list[str]:
 # What the page shows of results that have blocks.
 
 
-class RunRenderer(PageRenderer):
+class RunRenderer(ViewerRenderer):
     """Blocks on the page of a run, on which an example is a link to its sample."""
 
     def __init__(self, run: ViewedRun) -> None:
@@ -274,17 +274,17 @@ def _composite(run: ViewedRun) -> Markup | None:
     if parts is None:
         return None
     explained = Text(f"{parts.explanation}. Its parts, as they enter each sample's composite:")
-    return PageRenderer().joined([explained, composite_table({"": parts})])
+    return ViewerRenderer().joined([explained, composite_table({"": parts})])
 
 
 def _crosswalk(run: ViewedRun) -> Markup | None:
     crosswalk = crosswalk_if_any(run.run)
-    return None if crosswalk is None else PageRenderer().joined(list(crosswalk_blocks(crosswalk)))
+    return None if crosswalk is None else ViewerRenderer().joined(list(crosswalk_blocks(crosswalk)))
 
 
 def _generation(run: ViewedRun) -> Markup | None:
     summary = run.generation
-    return None if summary is None else PageRenderer().joined(list(generation_blocks({run.name: summary})))
+    return None if summary is None else ViewerRenderer().joined(list(generation_blocks({run.name: summary})))
 
 
 def _judges(run: ViewedRun) -> Iterator[Block]:
