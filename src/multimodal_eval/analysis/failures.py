@@ -2,7 +2,7 @@
 
 A failed answer keeps its status in the run folder. Here it gets the worst value of the metric, or is scored as a blank
 answer if the metric is not a mean of values. A sample without a score by no fault of the answer (there is no reference,
-its image cannot be read) is not counted against anybody.
+its image cannot be read) is not counted against anybody. `unscored_reasons` says why, for every metric of a run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.columns import Codes, Column
+from multimodal_eval.analysis.columns import Codes, Column, column_names
 from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
@@ -29,6 +29,7 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scores import OK, Scores
 from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 __all__ = [
@@ -36,15 +37,17 @@ __all__ = [
     "Choice",
     "FailureRule",
     "Stored",
+    "UnscoredReason",
     "counted",
     "failed_and_unknown",
     "failures_in_words",
     "rule_in_words",
     "rule_of",
     "unscorable",
+    "unscored_reasons",
     "unscored_rows",
+    "warned_samples",
 ]
-
 
 WORST: Final = "worst"
 BLANK: Final = "blank"
@@ -270,3 +273,58 @@ def _samples(run: Stored, rows: Codes) -> list[Sample]:
             samples += (stored[row] for row in wanted.tolist())
         start += size
     return samples
+
+
+_SHOWN_IDS = 20
+
+
+@dataclass(frozen=True)
+class UnscoredReason:
+    """A reason for which samples have no score, or are scored with a warning."""
+
+    reason: str
+    status: str
+    count: int
+    total: int
+    ids: tuple[str, ...]  # of the first of these samples
+    metrics: tuple[str, ...]  # that say this of exactly these samples
+
+
+def unscored_reasons(run: Run) -> list[UnscoredReason]:
+    """The reasons of all metrics, the most frequent ones first. Metrics with the same samples share one."""
+    return _said(run, [name for name, e in run.entries.items() if e.coverage.scored < e.coverage.total], "reason")
+
+
+def warned_samples(run: Run) -> list[UnscoredReason]:
+    """The warnings about scored samples, such as answers in which a rule found nothing."""
+    return _said(run, [name for name, e in run.entries.items() if e.coverage.warnings], "warning")
+
+
+def _said(run: Run, metrics: list[str], what: str) -> list[UnscoredReason]:
+    """What the column `m:reason` or `m:warning` of these metrics says, if the run has stored it."""
+    stored = column_names(run.folder, len(run.info.parts)) if metrics else ()
+    metrics = [name for name in metrics if name in stored]
+    if not metrics:
+        return []
+    table = run.scores(["id", *(f"{name}:{column}" for name in metrics for column in ("status", what))])
+    ids, shared = table.column("id"), dict[tuple[str, str, tuple[int, ...]], list[str]]()
+    for name in metrics:
+        rows: dict[tuple[str, str], list[int]] = {}
+        statuses = table.column(f"{name}:status").to_pylist()
+        for row, (status, reason) in enumerate(zip(statuses, table.column(f"{name}:{what}").to_pylist(), strict=True)):
+            if reason is not None:
+                rows.setdefault((reason, status), []).append(row)
+        for (reason, status), places in rows.items():
+            shared.setdefault((reason, status, tuple(places)), []).append(name)
+    reasons = [
+        UnscoredReason(
+            reason,
+            status,
+            len(places),
+            len(table),
+            tuple(ids[place].as_py() for place in places[:_SHOWN_IDS]),
+            tuple(names),
+        )
+        for (reason, status, places), names in shared.items()
+    ]
+    return sorted(reasons, key=lambda each: -each.count)

@@ -14,7 +14,7 @@ from multimodal_eval.core.errors import ThresholdError, did_you_mean
 from multimodal_eval.display.blocks import Block, Finding, Text
 
 if TYPE_CHECKING:
-    from multimodal_eval.analysis.unscored_reasons import UnscoredReason
+    from multimodal_eval.analysis.failures import UnscoredReason
 
 
 class Codes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases
@@ -58,7 +58,7 @@ def lint(run: Any, format_: str, fail_on: tuple[list[str], ...]) -> None:
     """Show why samples of RUN are unscored, and warn about blank, copied, truncated or repeated answers, …"""
     import msgspec
 
-    from multimodal_eval.analysis.unscored_reasons import unscored_reasons, warned_samples
+    from multimodal_eval.analysis.failures import unscored_reasons, warned_samples
     from multimodal_eval.data.runs.run import Run
 
     opened = Run(run)
