@@ -22,6 +22,7 @@ NAMES = (*CASES, *(f"{DAMAGE}{name}" for name in SUBJECTS), SCORES)
 KILLED = {
     "score": ("tests.run.kill_and_resume",),
     "run": ("tests.run.generation.kill_and_resume",),
+    "run that stops early": ("tests.run.generation.kill_and_resume", "until"),
     "run with judges": ("tests.run.generation.kill_and_resume", "judges"),
 }
 

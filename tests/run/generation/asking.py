@@ -1,6 +1,7 @@
-"""Start or continue a run that asks a CountingServer: python -m tests.run.generation.asking DATA FOLDER PORT [judges]
+"""Start or continue a run that asks a CountingServer: python -m tests.run.generation.asking DATA FOLDER PORT [WORD …]
 
-With `judges`, a model answers all samples first, and then two models judge the answers, each two times.
+With `judges`, a model answers all samples first, and then two models judge the answers, each two times. With `until`,
+the model answers only until the score is precise enough.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tests.run.generation.counting_server import Client
 
 AT_ONCE, PART = 8, 40
 JUDGES, REPEATS = ("strict", "mild"), 2
+UNTIL = {"until": {"metric": "rouge_l", "width": 0.04}}
 
 
 class Judge(Client):
@@ -33,7 +35,7 @@ class Judge(Client):
         return Answer(f'{{"score": {score}}}', input_tokens=3, output_tokens=2, model=self.label, reply=reply)
 
 
-def main(data: Path, folder: Path, port: int, *, has_judges: bool) -> None:
+def main(data: Path, folder: Path, port: int, *, has_judges: bool, stops: bool) -> None:
     use_part_size(PART)
     model = Client(port)
     judges = [Judge(port, label) for label in JUDGES] if has_judges else None
@@ -43,9 +45,10 @@ def main(data: Path, folder: Path, port: int, *, has_judges: bool) -> None:
     metrics: list[str | JudgeConfig] = ["rouge_l", "cider"]
     if has_judges:
         metrics.append(JudgeConfig(name="good", repeats=REPEATS, concurrency=AT_ONCE))
-    generation = {"model": "client", "concurrency": AT_ONCE, "use_cache": False}
+    generation = {"model": "client", "concurrency": AT_ONCE, "use_cache": False, **(UNTIL if stops else {})}
     evaluate(data, model=model, judge=judges, metrics=metrics, output=folder, generation=generation, progress=False)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), has_judges="judges" in sys.argv[4:])
+    words = sys.argv[4:]
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), has_judges="judges" in words, stops="until" in words)

@@ -17,6 +17,7 @@ from tests.run.generation.counting_server import Client, CountingServer
     [
         pytest.param(2, (), id="2-answers"),
         pytest.param(5, (), id="5-answers", marks=pytest.mark.slow),
+        pytest.param(5, ("until",), id="5-until", marks=pytest.mark.slow),
         pytest.param(5, ("judges",), id="5-judges", marks=pytest.mark.slow),  # .ci/long kills: 50
     ],
 )
