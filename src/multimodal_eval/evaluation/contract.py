@@ -40,6 +40,11 @@ SAMPLES = [
         perplexity=3.5,
         metadata={"objects": ["cat"], "score": 0.25},
     ),
+    Sample(
+        "long",
+        generated_answer="The picture shows a young man in a blue shirt who rides his bicycle along a busy street.",
+        references=["a man rides a bike down the street", "a cyclist in traffic"],
+    ),
     *(
         Sample(
             answer, question="Which?", generated_answer=answer, choices=choices, expected_answer="B", references=["B"]
@@ -50,7 +55,7 @@ SAMPLES = [
         Sample(answer, generated_answer=answer, expected_answer="yes", references=["yes"], annotations=labels)
         for answer, labels in [
             ("Yes", {"a": "yes", "b": "no", "c": "yes"}),
-            ("no", {"a": "yes", "b": "yes", "c": "no"}),
+            ("no", {"a": "yes", "b": "yes", "c": "yes"}),
         ]
     ),
     Sample("box", generated_answer="[0, 0, 10, 5]", boxes=[Box((0, 0, 10, 10))]),
