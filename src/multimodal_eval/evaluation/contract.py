@@ -42,7 +42,7 @@ SAMPLES = [
     ),
     Sample(
         "long",
-        generated_answer="The picture shows a young man in a blue shirt who rides his bicycle along a busy street.",
+        generated_answer="The photo shows a young man in a blue shirt who rides his bicycle along a busy street.",
         references=["a man rides a bike down the street", "a cyclist in traffic"],
     ),
     *(
