@@ -32,6 +32,7 @@ KINDS = {
     "near the upper bound": st.sampled_from([1.0, 1.0, 1.0, 1.0, 0.0, 0.3]),
     "any": st.floats(0, 1),
     "equal": st.just(0.25),
+    "equal, but for rounding": st.just(0.35),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -289,3 +290,12 @@ def test_randomization_flips_the_contributions_of_clusters():
     (comparison,) = compare([a], [b], clusters)
     assert 0.01 < exact < 0.9
     assert comparison.p_value == exact
+
+
+def test_equal_values_whose_mean_is_rounded_have_a_width():
+    # 0.35 is not a sum of few powers of 2, so that each value differs from the rounded mean.
+    strata = Strata(np.arange(10) % 3, ("a", "b", "c"), (0.2, 0.3, 0.5))
+    estimate = replace(stratified_mean(np.full(10, 0.35), None, strata), bounds=(0.0, 1.0))
+    assert estimate.influence.any()
+    figure = stratified_interval(estimate)
+    assert 0 < figure.low < 0.35 - 0.1 < 0.35 + 0.1 < figure.high <= 1

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import LEVEL, Codes, Interval, Vector, within
+from multimodal_eval.stats.intervals import LEVEL, ROUNDING, Codes, Interval, Vector, within
 
 RESAMPLES = 2000
 LARGE = 10_000  # with more clusters, the resampled mean of a stratum is practically normal
@@ -142,7 +142,7 @@ def stratified_interval(estimate: Estimate, clusters: Codes | None = None, level
         return Interval(estimate.value, None, None, None, f"no interval: {reason}")
     variances = np.array([_variance(effects) for effects in strata.values()])
     counts = np.array([len(effects) for effects in strata.values()])
-    if not variances.any():
+    if sqrt(fsum(variances)) <= ROUNDING * max(1.0, abs(estimate.value)):
         return _of_equal_values(estimate, int(counts.min()), units, level)
     sampled = estimate.value + sum((_resampled(effects, code) for code, effects in strata.items()), np.zeros(RESAMPLES))
     tail = _tail(variances, counts, level)
@@ -163,7 +163,8 @@ def _of_equal_values(estimate: Estimate, count: int, units: str, level: float) -
     t = float(stdtrit(count - 1, (1 + level) / 2))
     other, value = t * t / (count + t * t), estimate.value
     method = f"{level:.0%} Wilson interval of the share of other values, all values of a stratum equal, {units}"
-    return Interval(value, 0.0, value - other * (value - low), value + other * (high - value), method)
+    ends = within(value - other * (value - low), value + other * (high - value), estimate)
+    return Interval(value, 0.0, *ends, method)
 
 
 def _tail(variances: Vector, counts: Codes, level: float) -> float:
