@@ -109,7 +109,7 @@ def main() -> None:
     protect_streams()  # also for the messages below, warnings and tracebacks
     os.environ.setdefault("PYTHON_COLORS", "0")  # Python would colour a traceback with escape sequences
     show_warnings_plainly()
-    gc.set_threshold(50_000)  # samples and scores contain no cycles; by default, 5% of a run would look for some
+    gc.set_threshold(200_000)  # samples and scores contain no cycles; by default, 5% of a run would look for some
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or not a file
         faulthandler.enable()  # after a crash of compiled code, at least a message
