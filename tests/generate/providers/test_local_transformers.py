@@ -71,6 +71,29 @@ def test_a_batch_of_images_and_texts_equals_single_requests(llava):
     assert len({tuple(answer.logprobs) for answer in together}) == 5
 
 
+def test_batches_by_tokens_hold_as_many_requests_as_fit(llava, monkeypatch):
+    from multimodal_eval.models.language.torch_writer import TorchWriter
+
+    batches: list[int] = []
+    write = TorchWriter.write
+
+    def counted(self, conversations, writing):
+        batches.append(len(conversations))
+        return write(self, conversations, writing)
+
+    requests = [request_for(Text("What?" * length)) for length in (1, 30, 1, 30, 1, 1)]
+    alone = [answers(opened(llava, batch_size=1), request)[0] for request in requests]
+    short, long = alone[0].input_tokens + 8, alone[1].input_tokens + 8  # with the 8 tokens of an answer
+    monkeypatch.setattr(TorchWriter, "write", counted)
+    assert [answer.text for answer in answers(opened(llava, batch_tokens=long), *requests)] == [
+        answer.text for answer in alone
+    ]
+    assert long // short >= 4  # four short requests fit, and no long one beside them or another
+    assert sorted(batches) == [1, 1, 4]
+    with pytest.raises(ConfigError, match="`batch_tokens` must be a positive integer"):
+        opened(llava, batch_tokens=0)
+
+
 def test_log_probabilities_are_those_of_the_scorer(llava):
     from multimodal_eval.core.conversation import Part
     from multimodal_eval.core.conversation import Turn as Said

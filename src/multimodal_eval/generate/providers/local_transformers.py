@@ -3,14 +3,15 @@
 It computes in float32; `transformers:DIR+bf16` computes in bfloat16.
 
 It reads text, and images or audio if it has a processor for them. Requests that wait are written in batches of up to
-`extra.batch_size` (8). Without a temperature, the most likely token is chosen. Random answers are written alone, each
-with its own seed, so that they do not depend on what else is asked.
+`extra.batch_size` (8) or, with `extra.batch_tokens`, of up to that many tokens: those of the longest prompt and of an
+answer, times the number of requests, which are sorted by length. Without a temperature, the most likely token is
+chosen. Random answers are written alone, each with its own seed, so that they do not depend on what else is asked.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.conversation import Part, Turn
@@ -29,6 +30,7 @@ from multimodal_eval.models.torch_device import Format
 __all__ = ["LocalTransformers", "open_generator"]
 
 BATCH_SIZE = 8
+WAITING = 64  # requests that are sorted into batches by tokens
 MAX_TOKENS = 512  # if the parameters give no limit
 
 
@@ -37,8 +39,15 @@ class LocalTransformers:
 
     is_cacheable = True
 
-    def __init__(self, model: Model, batch_size: int = BATCH_SIZE, number_format: Format = "float32") -> None:
+    def __init__(
+        self,
+        model: Model,
+        batch_size: int = BATCH_SIZE,
+        number_format: Format = "float32",
+        batch_tokens: int | None = None,
+    ) -> None:
         self.model, self.batch_size, self.number_format = model, batch_size, number_format
+        self.batch_tokens = batch_tokens
         self.at_once = 2 * batch_size  # the next batch waits while one is written
         self.label = f"transformers:{label_of(model, number_format)}"
         self._jobs = JobThread(self._work, "transformers")
@@ -60,9 +69,31 @@ class LocalTransformers:
                     else:
                         self._sort_in(job, self._writer, batches)
                 for writing, jobs in batches.items():
-                    size = 1 if writing.sampling.temperature else self.batch_size
-                    for start in range(0, len(jobs), size):
-                        self._write(self._writer, writing, jobs[start : start + size])
+                    for batch in self._batches(self._writer, writing, jobs):
+                        self._write(self._writer, writing, batch)
+
+    def _batches(
+        self, writer: TorchWriter, writing: Writing, jobs: Sequence[tuple[Job, Conversation]]
+    ) -> Iterator[Sequence[tuple[Job, Conversation]]]:
+        """The requests that are written together."""
+        if writing.sampling.temperature or self.batch_tokens is None:
+            size = 1 if writing.sampling.temperature else self.batch_size
+            yield from (jobs[start : start + size] for start in range(0, len(jobs), size))
+            return
+        batch: list[tuple[Job, Conversation]] = []
+        for length, job in sorted(((self._length(writer, job), job) for job in jobs), key=lambda pair: pair[0]):
+            if batch and (len(batch) + 1) * (length + writing.max_tokens) > self.batch_tokens:
+                yield batch
+                batch = []
+            batch.append(job)
+        yield batch
+
+    def _length(self, writer: TorchWriter, job: tuple[Job, Conversation]) -> int:
+        """The tokens of a prompt; one that cannot be read is refused when it is written, alone."""
+        try:
+            return writer.length(job[1])
+        except MultimodalEvalError:
+            return self.batch_tokens or 0
 
     def _sort_in(self, job: Job, writer: TorchWriter, batches: dict[Writing, list[tuple[Job, Conversation]]]) -> None:
         """Put a request to those that are written in the same way, or refuse it."""
@@ -143,16 +174,18 @@ def _parts(part: Text | Media) -> list[Part]:
 def open_generator(provider: str, model: str, config: GenerationConfig) -> Generator:
     """The model in a directory, or one that was fetched from the Hugging Face hub."""
     extra = dict(config.parameters.extra)
-    batch_size = extra.pop("batch_size", BATCH_SIZE)
+    batch_tokens = extra.pop("batch_tokens", None)
+    batch_size = extra.pop("batch_size", BATCH_SIZE if batch_tokens is None else WAITING)
     if not model:
         raise ConfigError(f"`model` must name a directory: {provider}:DIR")
     unknown = [*extra, *unknown_parameters(config.parameters)]
     if unknown:
         raise ConfigError(f"{provider}:{model} has no parameter {unknown[0]!r}")
-    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ConfigError(f"`batch_size` must be a positive integer. Got {batch_size!r} instead.")
+    for name, value in (("batch_size", batch_size), ("batch_tokens", 1 if batch_tokens is None else batch_tokens)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"`{name}` must be a positive integer. Got {value!r} instead.")
     parsed = parse_name(model)
     parsed.refuse_format(runs_in_torch=True)
     files = find_model(parsed.base)
     check(files)
-    return LocalTransformers(files, batch_size, parsed.torch_format)
+    return LocalTransformers(files, batch_size, parsed.torch_format, batch_tokens)

@@ -109,6 +109,10 @@ class TorchWriter(TorchConversationLM):
         types = (part.type for turn in conversation.turns for part in turn.parts)
         return next((type_ for type_ in types if type_ not in self.reads), None)
 
+    def length(self, conversation: Conversation) -> int:
+        """The number of prompt tokens."""
+        return int(self._inputs([conversation])["input_ids"].shape[1])
+
     def write(self, conversations: Sequence[Conversation], writing: Writing) -> list[tuple[int, Written]]:
         """The number of prompt tokens and the answer of each conversation. Random choices are those of the batch."""
         answers: list[tuple[int, Written]] = []
