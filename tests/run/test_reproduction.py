@@ -522,6 +522,9 @@ def test_the_command_exits_with_3_if_something_is_not_as_declared(tmp_path):
     assert (cell["published"]["value"], cell["ours"]["correct"], cell["ours"]["total"]) == (77.22, 45, 62)
     assert cell["reasons"][0]["kind"] == "average"
     assert content["broken"] == ["little.yaml, parrot"]
-    table = CliRunner().invoke(cli, ["reproduce", str(tmp_path / "ledger.yaml")]).stdout
+    page = tmp_path / "page.html"
+    table = CliRunner().invoke(cli, ["reproduce", str(tmp_path / "ledger.yaml"), "-o", str(page)]).stdout
+    assert "Published scores, computed again" in page.read_text().partition("<h1>")[2]
+    assert "the mean over category is 77.2222, as published" in page.read_text()
     assert "0 of 1 published figure equal; 1 of 1 entries are not what they declare" in table
     assert "the mean over category is 77.2222, as published" in " ".join(table.replace("│", " ").split())

@@ -62,7 +62,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
         from multimodal_eval.analysis.suite import suite
         from multimodal_eval.report.build import suite_html
 
-        _write(output or Path(file_name("screen")), suite_html(suite(runs)))
+        write_html(output or Path(file_name("screen")), suite_html(suite(runs)))
         return
     theme: Theme = params["theme"]
     opened = [Run(run) for run in runs]
@@ -77,7 +77,7 @@ def report(runs: tuple[Any, ...], output: Path | None, **params: Any) -> None:
     if output is None and len(opened) == 1:
         click.echo(f"report: {write_into(opened[0], page, theme)}")
         return
-    _write(output or Path(file_name(theme)), page)
+    write_html(output or Path(file_name(theme)), page)
 
 
 def _is_suite(locations: Sequence[Location]) -> bool:
@@ -88,7 +88,8 @@ def _is_suite(locations: Sequence[Location]) -> bool:
     return not any(storage.exists("run.json") for storage in storages) and all(storage.names() for storage in storages)
 
 
-def _write(path: Path, page: str) -> None:
+def write_html(path: Path, page: str) -> None:
+    """Write a page, and say where."""
     from multimodal_eval.report.build import write_page
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,11 +20,10 @@ from multimodal_eval.cli.options import plugin_option, register_plugins, result_
     help="Look for the answers in this folder first, then in the ledger's own.",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Reproduce only this recipe or model; * and ? match.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Also write this HTML page.")
 @result_format_option
 @plugin_option
-def reproduce(
-    ledger: Path | None, data: Path | None, only: tuple[str, ...], format_: str, plugins: tuple[str, ...]
-) -> None:
+def reproduce(ledger: Path | None, data: Path | None, only: tuple[str, ...], **params: Any) -> None:
     """Compute published scores again, from the published answers.
 
     LEDGER is a YAML file that names published figures and the answers behind them; the default is the ledger of this
@@ -37,9 +37,14 @@ def reproduce(
         raise click.UsageError(
             "most answers are not part of the package: name the folder that has them with --data DIR"
         )
-    register_plugins(plugins)
+    register_plugins(params["plugins"])
     outcome = reproduced(ledger or OUR_LEDGER, data, only=only)
-    print_result(outcome, format_, outcome.to_dict)
+    print_result(outcome, params["format_"], outcome.to_dict)
+    if params["output"] is not None:
+        from multimodal_eval.cli.report import write_html
+        from multimodal_eval.report.build import result_html
+
+        write_html(params["output"], result_html(outcome, "Published scores, computed again"))
     if outcome.broken:
         raise ThresholdError(
             "\n".join(

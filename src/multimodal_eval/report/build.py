@@ -30,6 +30,7 @@ from multimodal_eval.display.html import HtmlRenderer
 from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_suite import suite_table_blocks
 from multimodal_eval.display.page import PageRenderer
+from multimodal_eval.display.results import blocks_of
 from multimodal_eval.display.wording import Verdict
 from multimodal_eval.evaluation.cards import card_text
 from multimodal_eval.report.distributions import Distribution, Histogram, distribution, histogram
@@ -56,6 +57,7 @@ __all__ = [
     "inlines",
     "policy",
     "render",
+    "result_html",
     "submission_page",
     "suite_html",
     "write_suite_site",
@@ -431,6 +433,15 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 def suite_html(table: SuiteTable, title: str = TITLE, downloads: Sequence[str] = ()) -> str:
     """The page, in one file. `downloads` are the names of files beside it."""
+    return _page(title, HtmlRenderer().joined(list(suite_table_blocks(table))), downloads)
+
+
+def result_html(result: object, title: str) -> str:
+    """A page with a result of the analysis, in one file."""
+    return _page(title, PageRenderer().joined(list(blocks_of(result))))
+
+
+def _page(title: str, body: Markup, downloads: Sequence[str] = ()) -> str:
     environment = templates(Path(__file__).parent / "templates")
     return environment.get_template("suite.html.j2").render(
         title=title,
@@ -438,7 +449,7 @@ def suite_html(table: SuiteTable, title: str = TITLE, downloads: Sequence[str] =
         policy=_POLICY,
         style=Markup("\n".join(map(asset, ("tokens.css", "style.css", "report.css")))),
         icon=icon(),
-        body=HtmlRenderer().joined(list(suite_table_blocks(table))),
+        body=body,
         downloads=downloads,
     )
 

@@ -93,7 +93,7 @@ class Source:
             path = next((each for each in paths if each.is_file()), paths[0])
             if not path.is_file():
                 near = did_you_mean(path.name, [file.name for file in path.parent.glob("*")])
-                raise ConfigError(f"`{key}`: there is no file {path}.{near} Name the folder with --data DIR")
+                raise ConfigError(f"`{key}`: there is no file {path}. Name the folder with --data DIR.{near}")
             check_file(path)
             problems = Problems()
             self._rows[name] = [columns for _, columns in reader_of(path)(path, problems)]
