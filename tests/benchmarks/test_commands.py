@@ -54,7 +54,9 @@ def test_answers_are_scored_and_read_under_the_rules_that_the_recipe_names(copie
     data = ("--data", "data/mmmu-val", "--allow-partial", "--no-report")
     status, out, err = called("score", "mmmu-val", "answers.jsonl", *data, "-o", "scored")
     assert status == 0, err
-    assert out.startswith("MMMU, validation (mmmu-val, version 1): verdicts equal those of the benchmark's authors\n")
+    assert out.startswith(
+        "MMMU, validation (mmmu-val, version 1): verdicts equal those of the benchmark's authors. Its figure: 71.43 %\n"
+    )
     assert Run(copies / "scored")["open_answer"]["value"] == pytest.approx(5 / 7)
     status, out, err = called("crosswalk", "mmmu-val", "answers.jsonl", *data, "-o", "rules", "--format", "json")
     assert status == 0, err
@@ -87,13 +89,17 @@ def test_three_types_of_vsi_bench_are_one_task_of_its_mean(copies):
 
 
 def test_a_benchmark_whose_figure_is_a_part_of_the_metric(copies):
-    """A table shows F1 for POPE and the sum of points for MME, not the share of right answers."""
-    for name, figure in (("pope-random", "yes_no.f1"), ("mme", "yes_no.score")):
+    """A table shows F1 for POPE and the sum of points for MME, not the share of right answers.
+
+    The questions themselves are yes for POPE: once rightly, so that F1 is 2 / 3. For MME they are neither.
+    """
+    figures = {"pope-random": ("yes_no.f1", "0.6667"), "mme": ("yes_no.score", "0.0 points of 2800")}
+    for name, (figure, shown) in figures.items():
         write_sample(recipe(name), copies / "data" / name)
         options = ("--data", f"data/{name}", "--model", "echo", "--allow-partial", "--no-report", "-o", f"all/{name}")
         status, out, err = called("run", name, *options)
         assert status == 0, err
-        assert f"Its figure is {figure}\n" in out
+        assert f"Its figure is {figure}: {shown}\n" in out
     table = json.loads(called("table", "all", "--format", "json")[1])
     assert [column["metric"] for column in table["columns"]] == ["yes_no.score", "yes_no.f1"]
 

@@ -82,6 +82,7 @@ class TaskOrigin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     commit: str | None = None  # of the data, if they were fetched from the hub
     exactness: str | None = None  # of a recipe: how sure its authors are of the verdicts
     figure: str | None = None  # of a recipe: the part of the metric that is published
+    unit: str | None = None  # of a recipe: that of the published figure
 
 
 class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

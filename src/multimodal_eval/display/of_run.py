@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def run_blocks(run: Run) -> Iterator[Block]:
 
     origin = run.info.config.origin
     if origin is not None and origin.exactness is not None:
-        yield _of_recipe(origin)
+        yield _of_recipe(run, origin)
     leading = run.headline
     rows = [FigureRow(f, remark=remark_of(run, name), is_main=name == leading) for name, f in run.figures.items()]
     title = f"{run.outcome.task or 'metrics'}, {counted(run.outcome.n, 'sample')}{run.info.config.selection}"
@@ -76,13 +77,32 @@ def run_blocks(run: Run) -> Iterator[Block]:
     yield from settings_blocks(run)
 
 
-def _of_recipe(origin: TaskOrigin) -> Text:
-    """Which benchmark this is, and whether its verdicts are those of its authors."""
+_POINTS = re.compile(r"points of ([0-9]+)")
+
+
+def _of_recipe(run: Run, origin: TaskOrigin) -> Text:
+    """Which benchmark this is, and whether its verdicts are those of its authors; its figure in the published unit."""
     name = f"{origin.title or origin.name} ({origin.name}, version {origin.version})"
-    figure = f". Its figure is {origin.figure}" if origin.figure else ""
+    published = _in_its_unit(run, origin)
+    figure = f". Its figure{f' is {origin.figure}' if origin.figure else ''}{published and f': {published}'}"
+    figure = figure if origin.figure or published else ""
     if origin.exactness == "verified":
         return Text(f"{name}: verdicts equal those of the benchmark's authors{figure}", tone="quiet")
     return Text(f"{name}: read from the source, not yet run on the real data{figure}", tone="warning")
+
+
+def _in_its_unit(run: Run, origin: TaskOrigin) -> str:
+    """The figure as it is published; empty if the table has it so, or nobody knows the unit."""
+    metric, _, part = (origin.figure or run.headline or "").partition(".")
+    entry = run.entries.get(metric)
+    figure = entry if entry is None or not part else entry.parts.get(part)
+    if figure is None or figure.value is None:
+        return ""
+    if origin.unit == "%":
+        return f"{100 * figure.value:.2f} %"
+    if points := _POINTS.fullmatch(origin.unit or ""):  # a part may be a sum of points
+        return f"{figure.value if part else int(points[1]) * figure.value:,.1f} {origin.unit}"
+    return f"{figure.value:.4f}" if part else ""
 
 
 def settings_blocks(run: Run) -> Iterator[Block]:

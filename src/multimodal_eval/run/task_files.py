@@ -206,6 +206,7 @@ def _opened(
         commit=commit,
         exactness=exactness,
         figure=task.figure,
+        unit=task.unit if exactness is not None else None,
         title=task.title,
     )
     defaults = msgspec.to_builtins(task)
