@@ -138,6 +138,8 @@ def test_other_samples_references_and_signatures_are_not_compared(changed):
     scored(changed, "wren", "count", answers(12), metric="contains")
     table = suite(changed)
     assert table["wren", "vqa"].remark == "other samples than finch: 4 ids are not in both"
+    assert table.columns[-1].total == 24  # of most models; the cell of wren has its own number
+    assert "n = 20" in mmeval("table", str(changed)).stdout
     assert "24 samples with different questions, references" in table["wren", "chart"].remark
     assert [column.name for column in table.columns][1:3] == ["count (exact_match)", "count (contains)"]
     assert table["wren", "count (exact_match)"].remark == "no run"

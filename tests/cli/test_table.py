@@ -18,7 +18,8 @@ def folder(tmp_path_factory):
 
 def test_the_table_of_a_terminal(folder):
     out = mmeval("table", str(folder), "--percent").stdout
-    assert "finch is better than wren over 3 tasks" in out
+    assert "finch is better than wren over 3 tasks: +25 [+13, +37] points" in out  # 18 of 72
+    assert "+25.00   +13.38 … +36.62" in out
     assert "83.3 ★" in out  # 20 of 24
     assert "n = 24" in out
     assert "exact_match|" not in out  # signatures are in other formats

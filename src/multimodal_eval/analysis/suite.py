@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -172,7 +173,7 @@ def _described(
             column.signature,
             column.direction,
             column.bounds,
-            max(totals, default=0),
+            Counter(totals).most_common(1)[0][0] if totals else 0,
             column.samples,
             recipes.get(column.task),
             left_out.get(column.name),

@@ -31,7 +31,7 @@ class SuiteColumn:
     signature: str
     direction: str
     bounds: Bounds
-    total: int  # samples of the task
+    total: int  # samples of the task, of most models
     samples: int  # that all compared models have scored
     recipe: str | None = None
     left_out: str | None = None  # why it is not in the average

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace as changed
 
 from multimodal_eval.core.display import DASH, p_comparison, p_value
 from multimodal_eval.core.figure import Figure
@@ -52,14 +54,16 @@ class Look:
 def suite_table_blocks(table: SuiteTable, look: Look | None = None) -> Iterator[Block]:
     """Verdict, table, differences from a baseline, remarks, the tasks of the difference, tests and signatures."""
     look = Look() if look is None else look
+    if look.percent:
+        table = replace(table, differences=tuple(map(_in_points, table.differences)))
     if table.differences:
-        yield _verdict(table, table.differences[-1 if table.baseline is not None else 0])
+        yield _verdict(table, table.differences[-1 if table.baseline is not None else 0], look)
     yield _grid(table, look)
     if table.baseline is not None:
         yield _difference_grid(table, look)
     yield from _remarks(table)
     if table.differences:
-        yield from _differences(table)
+        yield from _differences(table, look)
     yield Text(_tests(table), tone="quiet")
     rows = [
         Row(
@@ -90,7 +94,10 @@ def _grid(table: SuiteTable, look: Look) -> Grid:
     digits = 1 if look.percent else 3
     heads = [f"{column.label}{' ↓' if column.direction == 'lower' else ''}" for column in table.columns]
     below = [[printed(column.metric), f"n = {column.total:,}{column.selection}"] for column in table.columns]
-    cells = [[_cell(cell, look) for cell in row.cells] for row in table.rows]
+    cells = [
+        [_cell(cell, look, column.total) for cell, column in zip(row.cells, table.columns, strict=True)]
+        for row in table.rows
+    ]
     if table.averaged:
         has_difference = table.baseline is not None
         heads += ["average", *(["- baseline"] if has_difference else []), "rank", "mean rank"]
@@ -127,13 +134,15 @@ def _named(row: SuiteRow, table: SuiteTable) -> str:
     )
 
 
-def _cell(cell: SuiteCell, look: Look) -> GridCell:
+def _cell(cell: SuiteCell, look: Look, total: int) -> GridCell:
     link = "" if look.link is None or cell.run is None else look.link(cell.run)
     if cell.figure is None or cell.figure.value is None:
         return GridCell(text=DASH, link=link)
     mark = {"best": BEST, "tied": TIED}.get(cell.place, "") or (APART if cell.remark else "")
-    spread = "" if cell.spread is None or cell.spread.sd is None else _sd(cell.spread.sd, look)
-    return GridCell(cell.figure, mark=mark, more=spread, is_strong=cell.place == "best", link=link)
+    more = "" if cell.spread is None or cell.spread.sd is None else _sd(cell.spread.sd, look)
+    if cell.figure.n_total not in (None, total) and cell.figure.is_complete:  # else `scored / total` says it
+        more = "; ".join(filter(None, [more, f"n = {cell.figure.n_total:,}"]))
+    return GridCell(cell.figure, mark=mark, more=more, is_strong=cell.place == "best", link=link)
 
 
 def _sd(value: float, look: Look) -> str:
@@ -229,12 +238,26 @@ def _labels(table: SuiteTable) -> dict[str, str]:
     return {row.name: row.label for row in table.rows} | {column.name: column.label for column in table.columns}
 
 
-def _verdict(table: SuiteTable, difference: SuiteDifference) -> Verdict:
+def _in_points(difference: SuiteDifference) -> SuiteDifference:
+    """The difference times 100."""
+    tasks = tuple(
+        replace(task, difference=100 * task.difference, without=_times_100(task.without)) for task in difference.tasks
+    )
+    figures = _times_100(difference.figure), _times_100(difference.other_tasks)
+    return replace(difference, figure=figures[0], other_tasks=figures[1], tasks=tasks)
+
+
+def _times_100(figure: Figure) -> Figure:
+    names = ("value", "stderr", "low", "high")
+    return changed(figure, **{name: 100 * value for name in names if (value := getattr(figure, name)) is not None})
+
+
+def _verdict(table: SuiteTable, difference: SuiteDifference, look: Look) -> Verdict:
     labels = _labels(table)
     first, second = labels[difference.first], labels[difference.second]
     count = counted(len(difference.tasks), "task")
     figure = difference.figure
-    size = signed(figure.value, figure.low, figure.high)
+    size = signed(figure.value, figure.low, figure.high) + (" points" if look.percent else "")
     p_text = p_comparison(difference.p_value)
     if difference.verdict == "no difference shown":
         sentence = f"No difference is shown over {count}: {second} - {first} is {size}, {p_text}."
@@ -260,7 +283,7 @@ def _evidence(difference: SuiteDifference, labels: dict[str, str]) -> Iterator[F
         yield Finding(what, level="warning" if shown else "note")
 
 
-def _differences(table: SuiteTable) -> Iterator[Block]:
+def _differences(table: SuiteTable, look: Look) -> Iterator[Block]:
     """All differences from the baseline or of the best, and the tasks of the one in the verdict."""
     labels = _labels(table)
     listed_ = table.differences[:_MOST]
@@ -277,7 +300,7 @@ def _differences(table: SuiteTable) -> Iterator[Block]:
         more = len(table.differences) - len(listed_)
         caption = "against: tasks with the other sign; rests on: tasks without which nothing is shown"
         caption += f"; {more} more with --format json" if more else ""
-        title = "over the tasks"
+        title = "over the tasks, in points" if look.percent else "over the tasks"
         yield Figures(
             rows,
             ("A", "B"),
@@ -288,38 +311,46 @@ def _differences(table: SuiteTable) -> Iterator[Block]:
             caption,
             is_difference=True,
             counts="tasks",
+            digits=2 if look.percent else 4,
         )
     leading = table.differences[-1 if table.baseline is not None else 0]
     if len(leading.tasks) > 1:
-        yield Folded("What the difference rests on", [_without(table, leading, labels)])
+        yield Folded("What the difference rests on", [_without(leading, labels, look)])
 
 
-def _without(table: SuiteTable, difference: SuiteDifference, labels: dict[str, str]) -> Figures:
+def _without(difference: SuiteDifference, labels: dict[str, str], look: Look) -> Figures:
     """The macro mean without each task, and for other tasks."""
-    other = difference.other_tasks
+    other, digits = difference.other_tasks, 2 if look.percent else 4
     rows = [
         FigureRow(difference.figure, ("all tasks",), ["", p_value(difference.p_value)]),
         *(
             FigureRow(
                 _of_tasks(task.without, len(difference.tasks) - 1, difference.figure),
                 (f"without {labels[task.column]}",),
-                [f"{task.difference:+.4f}", p_value(task.p_value)],
+                [f"{task.difference:+.{digits}f}", p_value(task.p_value)],
             )
             for task in difference.tasks
         ),
         FigureRow(other, ("tasks as a sample",), ["", ""]),
     ]
-    title = f"{labels[difference.second]} - {labels[difference.first]}"
+    title = f"{labels[difference.second]} - {labels[difference.first]}{', in points' if look.percent else ''}"
     caption = "all tasks: for these tasks; tasks as a sample: for other tasks of this kind, of which these are few"
     return Figures(
-        rows, ("over",), ("task alone", "p"), (), "B - A", title, caption, is_difference=True, counts="tasks"
+        rows,
+        ("over",),
+        ("task alone", "p"),
+        (),
+        "B - A",
+        title,
+        caption,
+        is_difference=True,
+        counts="tasks",
+        digits=digits,
     )
 
 
 def _of_tasks(figure: Figure, count: int, like: Figure) -> Figure:
-    from msgspec.structs import replace
-
-    return replace(figure, n_scored=count, n_total=count, direction=like.direction)
+    return changed(figure, n_scored=count, n_total=count, direction=like.direction)
 
 
 def _tests(table: SuiteTable) -> str:
