@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -23,6 +24,12 @@ def test_a_report_of_a_suite_is_one_file(folder, tmp_path):
     assert "finch is better than wren over 3 tasks" in page
     assert "://" not in page.replace("http://www.w3.org", "")
     assert "<script" not in page
+
+
+def test_a_folder_of_runs_becomes_a_site(folder, tmp_path):
+    plain = shutil.copytree(folder, tmp_path / "plain", ignore=shutil.ignore_patterns("suite.json"))
+    mmeval("leaderboard", "--from", str(plain), "--site", str(tmp_path / "site"))
+    assert "finch is better than wren over 3 tasks" in (tmp_path / "site" / "index.html").read_text()
 
 
 def test_the_site_of_a_suite_has_no_path_of_this_machine(folder, tmp_path):

@@ -162,12 +162,16 @@ def publish(folder: SiteFolder, runs: Any, board: Leaderboard, params: dict[str,
 
 
 def _is_suite(runs: Any) -> bool:
+    """Whether a folder has a suite: its file, or runs in MODEL/TASK, and no leaderboard."""
     from multimodal_eval.analysis.leaderboard import RESULT
+    from multimodal_eval.data.runs.run_folder import run_folders
     from multimodal_eval.data.runs.storage import storage_at
     from multimodal_eval.data.runs.suite_folder import SUITE
 
     storage = storage_at(runs)
-    return storage.exists(SUITE) and not storage.exists(RESULT)
+    if storage.exists(RESULT):
+        return False
+    return storage.exists(SUITE) or any("/" in name for name, _ in run_folders(runs))
 
 
 def _show_suite(params: dict[str, Any], site: SiteFolder | None) -> None:
