@@ -150,9 +150,10 @@ def test_audio_is_known_by_its_content():
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"OggS" + bytes(8), "the audio is in the format Ogg. Models are sent WAV or MP3: convert it"),
-        (b"fLaC" + bytes(8), "in the format FLAC"),
-        (b"\0\0\0\x18ftypM4A ", "in the format MP4"),
+        (b"\x1aE\xdf\xa3", "the audio is in the format Matroska. Models are sent WAV or MP3: convert it"),
+        (b"OggS" + bytes(8), "the Ogg audio cannot be decoded"),
+        (b"fLaC" + bytes(8), "the FLAC audio cannot be decoded"),
+        (b"\0\0\0\x18ftypM4A ", "the MP4 audio cannot be decoded"),
         (b"\xff\xf1\x50\x80", "no known audio format"),  # AAC
         (b"", "no known audio format"),
         (7, "audio must be a path, a URL or bytes. Got 7 instead"),

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import mimetypes
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
@@ -15,6 +16,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.generate.protocol import Media, MediaKind
 from multimodal_eval.generate.turns import Reference
 from multimodal_eval.media.content import is_url
+from multimodal_eval.media.converted_audio import audio_rules, is_converted
 from multimodal_eval.media.images import image_bytes
 from multimodal_eval.media.outgoing import (
     audio_file,
@@ -47,8 +49,13 @@ class MediaParts:
         self._prepared: OrderedDict[tuple[MediaKind, bytes, str | None], Media] = OrderedDict()
         self._bytes = 0
         self._loading: dict[_Key, asyncio.Task[Media]] = {}
+        self._converts_audio = False
         if config.frames is not None:
             require_decoder()
+
+    def look_at(self, sources: Iterable[object]) -> None:
+        """Note whether audio among the media of the samples is converted, which belongs into the signature."""
+        self._converts_audio = self._converts_audio or any(map(is_converted, sources))
 
     @property
     def settings(self) -> dict[str, object]:
@@ -57,6 +64,8 @@ class MediaParts:
         if config.media_as == "none":
             return {"media": "none"}
         settings: dict[str, object] = {"images": image_rules(config.max_pixels)}
+        if self._converts_audio:
+            settings["audio"] = audio_rules()
         if config.frames is not None:
             settings["frames"] = frame_rules(config.frames)
         if config.detail is not None:

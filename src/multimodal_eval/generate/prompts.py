@@ -210,6 +210,10 @@ class Prompts:
         for shot in () if self._shots is None else self._shots.samples:
             self._solved_drafts(shot)  # raises before anything is asked
 
+    def look_at(self, sources: Iterable[object]) -> None:
+        """Look at the media of the samples before the signature: rules that apply to them are part of it."""
+        self._media.look_at(sources)
+
     @property
     def settings(self) -> dict[str, object]:
         """What changes a request, for the signature: digests of the texts, the rules for media, the parameters."""

@@ -4,6 +4,9 @@ An image is sent unchanged if it is a JPEG, PNG, WebP or GIF file with one frame
 and has at most `max_pixels`. Any other image is decoded as for the metrics (upright, RGB, transparency over white),
 made smaller by Lanczos resampling if it has more than `max_pixels`, and encoded: as JPEG of quality 95 without chroma
 subsampling if it was a JPEG or WebP file, and as PNG, which loses nothing, in all other cases.
+
+Audio is sent unchanged if it is WAV or MP3. FLAC, Ogg and MP4 (M4A) are decoded by PyAV and become WAV with PCM of 16
+bits, at the rate and with the channels that they have.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ _PLAIN_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")  # not CMYK, not 16 bi
 _LOSSY = ("JPEG", "WebP")
 _MP3 = re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]")  # a tag, or the sync word of a frame of layer III
 _OTHER_AUDIO = (("FLAC", rb"fLaC"), ("Ogg", rb"OggS"), ("MP4", rb"....ftyp"), ("Matroska", rb"\x1aE\xdf\xa3"))
+_CONVERTED = ("FLAC", "Ogg", "MP4")
 _VIDEOS = (
     ("video/quicktime", re.compile(rb"....ftypqt  |....moov", re.DOTALL)),
     ("video/mp4", re.compile(rb"....ftyp", re.DOTALL)),
@@ -94,7 +98,7 @@ def jpeg(image: Image.Image) -> bytes:
 
 
 def audio_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
-    """The media type and the content of a WAV or MP3 file. Raises `AudioError` for any other content."""
+    """The media type and the content of the file to send: WAV or MP3. Raises `AudioError` if it cannot be sent."""
     content = media_bytes(source, policy, AudioError, "audio")
     if content is None:
         raise AudioError(f"audio must be a path, a URL or bytes. Got {shorten(source)} instead")
@@ -103,6 +107,10 @@ def audio_file(source: Any, policy: MediaPolicy) -> tuple[str, bytes]:
     if _MP3.match(content):
         return "audio/mpeg", content
     name = next((name for name, prefix in _OTHER_AUDIO if re.match(prefix, content, re.DOTALL)), None)
+    if name in _CONVERTED:
+        from multimodal_eval.media.converted_audio import as_wav
+
+        return "audio/wav", as_wav(content, name, policy)
     what = f"the audio is in the format {name}" if name else "the content is in no known audio format"
     raise AudioError(f"{what}. Models are sent WAV or MP3: convert it, for example to WAV with PCM of 16 bits")
 

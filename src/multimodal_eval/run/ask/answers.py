@@ -31,6 +31,7 @@ from multimodal_eval.run.ask.replies import ANSWERS, Key, OpenSample, counted
 from multimodal_eval.run.ask.until import Decision, until_mean
 from multimodal_eval.run.generation import Generation
 from multimodal_eval.run.step import RunContext
+from multimodal_eval.run.steps.media import media_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +137,11 @@ def begin(run: RunContext, generation: Generation) -> None:
 
     A run is not continued with another model, or with other prompts.
     """
-    folder, signature, info = run.folder, generation.signature, run.info.generation
+    folder, info = run.folder, run.info.generation
+    for part in run.parts:
+        if folder.has_values("samples", part, ("audio", "messages")):
+            generation.prompts.look_at(media_of(folder.read_batch(part, ("audio", "messages"))))
+    signature = generation.signature
     if info is None:
         generation.prompts.check(sample for part in run.parts for sample in folder.read_samples(part))
         info = GenerationInfo(
