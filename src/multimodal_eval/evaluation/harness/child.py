@@ -512,6 +512,9 @@ def redirect(place: Path) -> None:
         def __missing__(self, split: object) -> Any:
             return next(iter(self.values()))
 
+        def copy(self) -> Any:
+            return AnySplit(self)
+
     def load_dataset(path: object = None, name: str | None = None, *_: Any, split: str | None = None, **__: Any) -> Any:
         cache = {"cache_dir": str(Path.cwd() / "datasets")}
         if place.is_file():
