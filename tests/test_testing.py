@@ -168,7 +168,16 @@ def test_what_is_not_a_metric_is_refused():
 
 
 def test_a_metric_is_checked_by_the_samples_of_the_kit():
-    for ours in ("rouge_l", "cider_d", "multiple_choice", "yes_no", "iou", "f1_majority", "soft_score", "hidden_metric"):
+    for ours in (
+        "rouge_l",
+        "cider_d",
+        "multiple_choice",
+        "yes_no",
+        "iou",
+        "f1_majority",
+        "soft_score",
+        "hidden_metric",
+    ):
         check_metric(ours)
     needs_more = metric("dated", needs=("generated_answer", "metadata.date"), version="1")(share)
     with pytest.raises(AssertionError) as refused:
