@@ -257,9 +257,10 @@ def _agreement_of_many(comparison: RunComparison, main: MetricComparison, best: 
     ahead = len(by_run.pop(best, []))
     rest = "; ".join(f"{label(run)} by {listed([printed(name) for name in names])}" for run, names in by_run.items())
     total = counted(len(others), "other metric")
-    answer = (
-        f"{label(best)} is also best by {f'all {total}' if ahead == len(others) > 1 else f'{ahead:,} of the {total}'}"
-    )
+    share = f"also best by {ahead:,} of the {total}" if ahead else "best by no other metric"
+    if ahead == len(others):
+        share = f"also best by {f'all {total}' if ahead > 1 else 'the other metric'}"
+    answer = f"{label(best)} is {share}"
     yield Verdict(AGREE, f"{answer}{'; ' + rest if rest else ''}.", "warning" if ahead < len(others) / 2 else "")
 
 
