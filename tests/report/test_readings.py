@@ -63,6 +63,7 @@ def test_the_report_says_what_was_read(runs):
     assert re.search(r"choices A cat B dog ", text_of(shown))
     assert 'class="only"' not in page
     assert "Content words" not in page
+    assert "read: " not in text_of(shown)  # it is said once
 
 
 def test_the_viewer_says_it_in_table_gallery_and_page(runs):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +267,10 @@ def _answer(rows: ScoredRows, stored: _StoredRow) -> Answer:
     if metric is not None and metric in explained:
         score = explained[metric]
         reading = reading_of(rows.run.info, metric, sample, score.details, score.value)
+        if reading is not None:  # which says what was read, and whether nothing was
+            details = {key: value for key, value in score.details.items() if key != "read"}
+            warning = None if score.warning == UNREAD else score.warning
+            explained[metric] = replace(score, details=details, warning=warning)
     spans = None
     if text is not None and reading is not None:
         spans = marked_letter(shortened(text), reading.read, [options_of(sample).get(reading.read, "")])
