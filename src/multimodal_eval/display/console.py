@@ -126,7 +126,9 @@ def _fold(out: Console, table: Table, columns: Sequence[Column]) -> None:
     """Make text columns as narrow as the numbers beside them need it, or as blocks of them do."""
     for column in columns:
         column.max_width = 1
-    room = max(out.width - _widths(out, table).minimum + len(columns), out.width // 3)
+    room = out.width - _widths(out, table).minimum + len(columns)
+    if room < out.width // 3:  # the numbers come in blocks
+        room = out.width // 2
     natural = {
         id(column): max(out.measure(cell).maximum for cell in (column.header, *column.cells)) for column in columns
     }
