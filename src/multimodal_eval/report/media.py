@@ -91,9 +91,7 @@ def thumbnail(source: Any, policy: MediaPolicy, longest: int = THUMBNAIL) -> Sho
 
 def image_file(source: Any, policy: MediaPolicy, longest: int) -> tuple[str, bytes]:
     """The media type and the bytes of a copy without metadata. Raises `ImageError` if the image cannot be opened."""
-    small = _small(source, policy, longest)
-    # A palette takes a tenth of a second to compute, so a photograph becomes a JPEG at once.
-    return _encoded(small) if small.getcolors(_FEW_COLOURS) else ("image/jpeg", _jpeg(small))
+    return _encoded(_small(source, policy, longest))
 
 
 def _small(source: Any, policy: MediaPolicy, longest: int) -> Image.Image:
@@ -105,7 +103,9 @@ def _small(source: Any, policy: MediaPolicy, longest: int) -> Image.Image:
 
 def _encoded(image: Image.Image) -> tuple[str, bytes]:
     """The smaller of a PNG with 256 colours (for drawings) and a JPEG (for photographs)."""
-    kinds = {"image/png": _png(image), "image/jpeg": _jpeg(image)}
+    kinds = {"image/jpeg": _jpeg(image)}
+    if image.getcolors(_FEW_COLOURS):  # a palette takes a tenth of a second to compute
+        kinds["image/png"] = _png(image)
     kind = min(kinds, key=lambda name: len(kinds[name]))
     return kind, kinds[kind]
 
