@@ -182,9 +182,7 @@ class HttpClient:
 
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self.connections, ttl_dns_cache=300, keepalive_timeout=KEPT_SECONDS),
-            timeout=aiohttp.ClientTimeout(
-                total=self.timeout, sock_connect=min(CONNECT_SECONDS, self.timeout), sock_read=self.timeout
-            ),
+            timeout=aiohttp.ClientTimeout(total=self.timeout, sock_connect=min(CONNECT_SECONDS, self.timeout)),
             headers={
                 "Content-Type": "application/json",
                 "Accept": "application/json",
