@@ -29,6 +29,8 @@ def test_every_category_weighs_the_same():
     assert computed["b"].value == 0.5
     assert computed["accuracy"].value == 0.75
     assert computed["strict"].value == pytest.approx((1 + 1 / 3) / 2)
+    plain = choice_accuracies(np.array([1.0, 1.0, -1.0, 0.0]), ["a", "b", "b", "b"], by_category=False)
+    assert (plain["accuracy"].value, plain["b"].value) == (2.5 / 4, 0.5)
 
 
 def test_the_error_of_a_share_is_that_of_a_mean():

@@ -59,6 +59,7 @@ class JudgedSamples:
     coefficient: str = "tau_b"
     calibrations: dict[str, Calibration] = field(default_factory=dict)  # of the metrics of a run
     name: str = ""  # of a judged set
+    form: Form = "ratings"
     choices: list[Choice] = field(default_factory=list)  # by the numbers of the samples
     wrong_words: list[float] = field(default_factory=list)  # the share of each sample
 
@@ -159,12 +160,10 @@ def meta_evaluation(
     table: JudgedSamples, coefficient: str | None = None, *, allow_partial: bool = False, progress: Progress
 ) -> MetaEvaluation:
     """Every coefficient of every metric with its interval, and all pairs of metrics compared by one coefficient."""
-    form: Form = "ratings"
+    form = table.form
     if table.choices:
-        form = "systems" if table.choices[0].systems else "pairs"
         judgments, coefficients = _choices(table, allow_partial=allow_partial)
     elif table.wrong_words:
-        form = "tokens"
         table.human = 1 - np.array(table.wrong_words)[:, None]
         judgments, coefficients = _judgments(table, allow_partial=allow_partial), _word_labels
     else:
@@ -237,7 +236,7 @@ def _ceiling(table: JudgedSamples) -> dict[str, CoefficientFigure]:
 def _choices(table: JudgedSamples, *, allow_partial: bool) -> tuple[Judgments, Callable[..., Coefficients]]:
     """One judgment per choice, and the function that computes its coefficients."""
     choices = table.choices
-    is_arena = choices[0].systems is not None
+    is_arena = table.form == "systems"
     ends = {
         name: np.stack([values[[choice.better for choice in choices]], values[[choice.worse for choice in choices]]])
         for name, values in table.metrics.items()
@@ -255,7 +254,8 @@ def _choices(table: JudgedSamples, *, allow_partial: bool) -> tuple[Judgments, C
     kept = [choices[row] for row in np.flatnonzero(~np.isnan(margins).any(axis=0) & ~np.isnan(wanted.human[:, 0]))]
 
     def accuracies(judged: Judgments, values: Vector) -> Coefficients:
-        return dict(choice_accuracies(values, [choice.category for choice in kept]))
+        categories = [choice.category for choice in kept]
+        return dict(choice_accuracies(values, categories, by_category=table.form == "pairs"))
 
     def ranks(judged: Judgments, values: Vector) -> Coefficients:
         names = sorted({name for choice in kept for name in choice.systems or ()})

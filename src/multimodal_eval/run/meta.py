@@ -137,7 +137,7 @@ def _judged_table(judged: JudgedSet, request: Request, progress: Progress) -> Ju
     metrics = request.metrics or FLICKR8K_METRICS
     run = _scored(judged.samples, request, metrics, progress)
     table = _run_table(run, msgspec.structs.replace(request, human=judged.human), metrics)
-    table.name, table.coefficient = judged.name, COMPARED[judged.form]
+    table.name, table.form, table.coefficient = judged.name, judged.form, COMPARED[judged.form]
     table.choices, table.wrong_words = judged.choices, judged.wrong_words
     return table
 

@@ -1,7 +1,7 @@
 """How well the values of a metric agree with people in other forms than ratings: choices, labels and ranks of systems.
 
     accuracy   the share of choices in which the preferred caption has the higher value; a tie counts half, which is
-               what breaking ties at random gives on average; the mean over the categories of choices
+               what breaking ties at random gives on average; of all choices, or the mean over their categories
     strict     the same with a tie counted as wrong
     AUROC      the probability that a right caption has a higher value than one with a mistake; a tie counts half
     systems    correlation of the systems' ratings (Bradley and Terry) by the choices of people and of the metric
@@ -34,12 +34,18 @@ _STEPS = 200
 _PRIOR = 0.5  # comparisons with a system of middle strength: strengths stay finite
 
 
-def choice_accuracies(margins: Vector, categories: Sequence[str]) -> dict[str, Coefficient]:
-    """Accuracy over all categories, strict accuracy, and accuracy by category. A margin is better minus worse."""
+def choice_accuracies(
+    margins: Vector, categories: Sequence[str], *, by_category: bool = True
+) -> dict[str, Coefficient]:
+    """Accuracy, strict accuracy, and accuracy by category. A margin is better minus worse.
+
+    `by_category`: the categories weigh the same, whatever their size.
+    """
     credit = (margins > 0) + (margins == 0) / 2.0
     names = list(dict.fromkeys(categories))
     masks = [np.array([category == name for category in categories]) for name in names]
     named = {name: _mean_by([mask], credit) for name, mask in zip(names, masks, strict=True)} if len(names) > 1 else {}
+    masks = masks if by_category else [np.ones(len(margins), bool)]
     return {
         "accuracy": _mean_by(masks, credit),
         "strict": _mean_by(masks, (margins > 0).astype(np.float64)),
