@@ -339,7 +339,7 @@ def _judgments(table: JudgedSamples, *, allow_partial: bool, missing: str = "no 
     if not len(rows):
         raise InputError([Problem(code="EMPTY", message="no sample has a human score")])
     left_out = dict(table.left_out)
-    if not judged.all():
+    if not judged.all() and not table.name:  # in a set, captions have different numbers of ratings
         left_out[missing] = int((~judged).sum())
     unscored = {name: np.isnan(values)[rows] for name, values in table.metrics.items()}
     dropped = np.any(list(unscored.values()), axis=0)

@@ -142,3 +142,21 @@ def test_what_cannot_be_used_is_an_error(tmp_path, record, message):
 def test_other_files_are_no_sets(tmp_path):
     assert form_of(written(tmp_path, [{"id": "1", "generated_answer": "a", "references": ["b"]}])) is None
     assert form_of(written(tmp_path, [])) is None
+
+
+def test_odd_values_are_problems_and_nothing_else(tmp_path):
+    odd = [None, True, 7, -1.5, "", " ", "[1", [], [None], [[]], [["a"]], {}, {"a": 1}, ["a", 3], [["w", 2]]]
+    records = [FOIL, PASCAL["HC"][0], HAT, {**ARENA, "winner": "big"}]
+    records += [{"caption": "a", "references": ["a"], "human": 1}, FLICKR["1"]["human_judgement"][0]]
+    for record in records:
+        for name in record:
+            for value in odd:
+                path = written(tmp_path, [{**record, name: value}], "odd.jsonl")
+                try:
+                    assert read_judged(path).samples
+                except InputError:
+                    continue
+    for value in odd:
+        for content in ([value], {"annotations": value}, {"1": {"ground_truth": value, "human_judgement": [value]}}):
+            with pytest.raises(InputError):
+                read_judged(written(tmp_path, content, "odd.json"))

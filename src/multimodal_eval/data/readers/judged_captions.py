@@ -169,7 +169,7 @@ def _listed(value: Any) -> Iterator[Any]:
             yield from ({"category": name, **record} for record in entry if isinstance(record, dict))
         elif isinstance(entry, dict) and isinstance(entry.get("human_judgement"), list):
             shared = {"image": name, "references": entry.get("ground_truth")}
-            for judgment in entry["human_judgement"]:
+            for judgment in filter(_is_object, entry["human_judgement"]):
                 yield {**shared, "caption": judgment.get("caption"), "human": judgment.get("rating")}
 
 
@@ -181,14 +181,14 @@ def _with_references(
     if beside is None:
         message = "FOIL has no references: put COCO's captions_val2014.json into the same folder"
         raise InputError([Problem(code="NOT_FOUND", message=message, file=str(path))])
-    captions: dict[Any, list[str]] = {}
+    captions: dict[str, list[str]] = {}
     for _, record in _records(beside, problems):
-        captions.setdefault(record.get("image_id"), []).append(str(record.get("caption")))
-    right = {record.get("id"): str(record.get("caption")) for _, record in records if record.get("foil") is False}
+        captions.setdefault(str(record.get("image_id")), []).append(str(record.get("caption")))
+    right = {str(record.get("id")): str(record.get("caption")) for _, record in records if record.get("foil") is False}
     for line, record in records:
-        text = right.get(record.get("id"))
+        text = right.get(str(record.get("id")))
         if record.get("foil") is True and text is not None:
-            others = [other for other in captions.get(record.get("image_id"), []) if other.strip() != text.strip()]
+            others = [other for other in captions.get(str(record.get("image_id")), []) if other.strip() != text.strip()]
             image = record.get("image_id")
             yield line, {"image": image, "references": others, "right": text, "wrong": record.get("caption")}
 
@@ -238,7 +238,7 @@ class _Reader:
         self, image: str, references: list[str], record: Mapping[str, Any], texts: Sequence[str], first: int | None
     ) -> None:
         numbers = [self._sample(image, references, text) for text in texts]
-        systems = _value(record, "systems")
+        systems = _systems(record)
         order = (1, 0) if first == 1 else (0, 1)
         named = None if systems is None else (str(systems[order[0]]), str(systems[order[1]]))
         category = str(_value(record, "category") or "")
@@ -317,17 +317,31 @@ def _numbers(value: Any) -> list[float]:
 def _labels(value: Any) -> list[bool]:
     """Whether each word is hallucinated: a list of [word, label], or of labels."""
     listed = _parsed(value) if isinstance(value, str) else value
-    entries = [entry[-1] if isinstance(entry, list | tuple) and entry else entry for entry in listed or []]
+    listed = listed if isinstance(listed, list) else []
+    entries = [entry[-1] if isinstance(entry, list | tuple) and entry else entry for entry in listed]
     if not entries or not all(isinstance(entry, bool) or entry in (0, 1) for entry in entries):
         raise _UnusableError("TYPE", f"`words` must be a list of [word, true or false]. Got {shorten(value)}.", value)
     return [bool(entry) for entry in entries]
 
 
+def _systems(record: Mapping[str, Any]) -> list[str] | None:
+    systems = _value(record, "systems")
+    if systems is None:
+        return None
+    if not isinstance(systems, list) or len({str(name) for name in systems if isinstance(name, str)}) != 2:
+        raise _UnusableError("TYPE", f"a battle has two systems. Got {shorten(systems)} instead.", systems)
+    return systems
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
 def _preferred(record: Mapping[str, Any]) -> int | None:
     """0 or 1 for the caption that people prefer, None for a tie. A winner may be named by its system."""
-    value, systems = _value(record, "preferred"), _value(record, "systems")
+    value, systems = _value(record, "preferred"), _systems(record)
     if systems is not None and value in systems:
-        return int(list(systems).index(value))
+        return systems.index(value)
     if str(value).strip().lower() in _TIES:
         return None
     if str(value) in ("0", "1", "0.0", "1.0") and not isinstance(value, bool):
