@@ -145,7 +145,7 @@ def test_other_files_are_no_sets(tmp_path):
 
 
 def test_odd_values_are_problems_and_nothing_else(tmp_path):
-    odd = [None, True, 7, -1.5, "", " ", "[1", [], [None], [[]], [["a"]], {}, {"a": 1}, ["a", 3], [["w", 2]]]
+    odd = [None, True, -1.5, "", "[1", [], [None], [["a"]], {}, ["a", 3], [["w", 2]]]
     records = [FOIL, PASCAL["HC"][0], HAT, {**ARENA, "winner": "big"}]
     records += [{"caption": "a", "references": ["a"], "human": 1}, FLICKR["1"]["human_judgement"][0]]
     for record in records:

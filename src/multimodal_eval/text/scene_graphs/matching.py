@@ -251,10 +251,10 @@ Reading = Literal["noun", "adjective", "lost", "clause", "order", "none"]
 Openings = Literal["original", "plain"]  # as the original reads them, or as people do
 
 NOUN_GERUNDS = frozenset({"holding", "riding"})  # after "a man"
-BARE_NOUN_GERUNDS = frozenset({"eating", "holding", "playing", "swinging"})  # after a bare "man", with one phrase
+BARE_NOUN_GERUNDS = frozenset({"holding", "swinging"})  # after a bare "man", with an object and one phrase
+NOUN_GERUNDS_IN = frozenset({"eating", "playing", "riding"})  # the same, if the phrase is "in a field"
 ORDERS = frozenset({"fire", "living", "stop"})
 _OPENING_TAGS = frozenset("DT JJ JJR JJS NN NNP NNS CC VBN CD PRP$".split())
-_LATEST_OF = 3  # in "a herd of sheep"
 _DETERMINERS = ("DT", "CD", "PRP$")
 _ADJECTIVES = ("JJ", "JJR", "JJS", "VBN")
 
@@ -326,8 +326,9 @@ def is_tying(word: Word, sentence: Sentence) -> bool:
 
 def _group(sentence: Sentence) -> Opening:
     """The reading of "herd of sheep standing": "standing" is a noun after a noun without the ending of a plural."""
-    of = next((word.index for word in sentence if word.text == "of"), 0)
-    for word in sentence[of + 2 : of + 4] if 0 < of < _LATEST_OF else []:
+    group = 1 if sentence and sentence[0].tag == "DT" else 0
+    of = next((word.index for word in sentence[group + 1 : group + 2] if word.text == "of"), len(sentence))
+    for word in sentence[of + 2 : of + 4]:
         before = sentence[word.index - 1]
         if word.text == "standing" and _has_gerund(word, before) and before.lemma == before.text != "people":
             return Opening("noun", word, start=of + 1)
@@ -347,7 +348,7 @@ def _reading(sentence: Sentence, gerund: Word) -> Reading:
         return _bare_reading(opening, gerund, sentence)
     if gerund.text == "standing":
         return "adjective" if _is_coordinated(opening) else "noun"
-    if gerund.text in NOUN_GERUNDS and not any(word.tag in _ADJECTIVES for word in opening):
+    if gerund.text in NOUN_GERUNDS and _phrases(gerund) and not any(word.tag in _ADJECTIVES for word in opening):
         return "noun"
     return "lost" if has_object or gerund.text == "sitting" else "clause"
 
@@ -366,7 +367,7 @@ def _bare_reading(opening: Sentence, gerund: Word, sentence: Sentence) -> Readin
     later_verbs = any(word.is_verb and word.label != "amod" for word in sentence[gerund.index + 1 :])
     if not gerund.has("dobj") or len(phrases) != 1 or later_verbs:
         return "lost"
-    is_noun = gerund.text in BARE_NOUN_GERUNDS or (gerund.text == "riding" and _is_plain_in(phrases[0]))
+    is_noun = gerund.text in BARE_NOUN_GERUNDS or (gerund.text in NOUN_GERUNDS_IN and _is_plain_in(phrases[0]))
     return "noun" if is_noun else "lost"
 
 
