@@ -38,7 +38,7 @@ CATEGORIES = {
     "count": "Cardinality",
     "size": "Size",
 }
-# By the last digit of the id: the rules were written with the first, and tried on the second (docs/metrics/spice.md).
+# By the last digit of the id: the rules of version 1 were written with the first, and tried on the second.
 SPLITS = {"written with": (0, 1), "tried on": (2,), "others": tuple(range(3, 10)), "all": tuple(range(10))}
 
 Image = dict[str, Any]

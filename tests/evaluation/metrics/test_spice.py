@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import msgspec
 import pytest
 
 from multimodal_eval import Sample, evaluate
@@ -74,8 +75,11 @@ def test_values_by_hand(weights):
 
 @pytest.mark.weights
 def test_openings_are_read_as_the_original_does_or_plainly(weights):
-    # original: riding, horse, (riding, man) against man, horse, (man, ride, horse); plain: all three match
-    assert scored("spice", [HORSE])[0].value == pytest.approx(2 * 1 / 6)
+    # original: man, horse without a relation, against man, horse, (man, ride, horse); plain: all three match
+    assert scored("spice", [HORSE])[0].value == pytest.approx(2 * 2 / 5)
+    # riding, horse, snow, (riding, man), (horse, in, snow) against man, horse, (man, ride, horse): horse matches
+    in_snow = msgspec.structs.replace(HORSE, generated_answer="a man riding a horse in snow")
+    assert scored("spice", [in_snow])[0].value == pytest.approx(2 * 1 / 8)
     assert scored("spice", [HORSE], openings="plain")[0].value == 1
     spice = import_module("multimodal_eval.evaluation.metrics.spice").spice
     assert spice("a man riding a horse", ["a man rides a horse"], openings="plain") == 1
