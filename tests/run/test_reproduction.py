@@ -475,7 +475,7 @@ def test_columns_are_those_of_the_ledger_and_of_the_recipe(tmp_path):
         " columns: {id: nr, expected_answer: key, choices: [first, second]}}"
     )
     (tmp_path / "q.csv").write_text('nr,key,first,second,Area (new)\n7,B,cat,dog,"here, there"\n8,A,cat,dog,x=y\n')
-    (tmp_path / "a.tsv").write_text("question\tsaid\tfine\n8\tcat\t1\n7\tA\t0\n")
+    (tmp_path / "a.tsv").write_text("question\tsaid\tfine\n8\tcat\tCorrect\n7\tA\tWrong\n")
     entry: dict[str, Any] = {"recipe": "little.yaml", "answers": "a.tsv", "questions": "q.csv"}
     entry["columns"] = {"id": "question", "response": "said", "verdict": "fine"}
     values = {"overall": 50.0, "Area (new)=here, there": 0.0, "Area (new)=x=y": 100.0}

@@ -36,7 +36,10 @@ _SAME = {
     "references": "gold",
     "extracted_answer": "extraction",
 }
-_TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "correct", "right"), 1.0),
+    **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
+}
 _FIRST_ELEMENT = 0xE000  # a sequence of numbers is compared like a text of which each number is a character
 
 
