@@ -109,6 +109,32 @@ def test_other_samples_and_gold_answers_change_the_statistics_of_all_samples():
     assert (result.sum_error, {part.confidence for part in result.parts}) == (0, {"certain"})
 
 
+def test_choices_in_another_order_are_another_prompt():
+    # The gold answers are the same texts with other letters. "A" is right in the first order, and wrong in the second.
+    order = {"A": "blue", "B": "red", "C": "green"}
+    rows = [
+        {"id": str(n), "question": f"colour {n}?", "choices": order, "references": ["B"], "generated_answer": answer}
+        for n, answer in enumerate(("A", "B", "C"))
+    ]
+    second = evaluate(rows, metrics=["multiple_choice"], progress=False, skip_lint=True)
+    result = why(run_of(["A", "A", "B"], "AAA"), second, names=("A", "B"))
+    parts = {part.name: part for part in result.parts if part.value}
+    assert sum(part.value for part in parts.values()) == 100 * (Fraction(1, 3) - Fraction(2, 3))
+    (part,) = parts.values()
+    assert "prompt" in part.key
+    assert "3 samples with choices in another order" in part.why
+
+
+def test_thinking_in_one_only_is_decoding():
+    parameters = {"generation": {"parameters": {"temperature": 0}, "use_cache": False}}
+    rows = [{"id": str(n), "question": f"q{n}", "references": ["yes"]} for n in range(4)]
+    settings = {"metrics": ["exact_match"], "progress": False, "skip_lint": True, **parameters}
+    first = evaluate(rows, model=lambda request: "yes", **settings)
+    second = evaluate(rows, model=lambda request: f"{'<think>so</think>' * (request.id == '0')}yes", **settings)
+    (part,) = (part for part in why(first, second, names=("A", "B")).parts if part.value)
+    assert (part.key, part.value, part.why) == (("decoding",), -25, "1 answer with thinking in one only")
+
+
 def test_two_metrics_are_told_apart_by_what_they_read():
     # Both read the normalised answer; exact_match wants all of it, contains a part of it.
     first = run_of(["red", "it is blue"], ["red", "blue"], "exact_match")

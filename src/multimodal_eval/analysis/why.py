@@ -25,8 +25,8 @@ import numpy as np
 from multimodal_eval.analysis.columns import cluster_codes
 from multimodal_eval.analysis.why_asked import Asked
 from multimodal_eval.analysis.why_chain import Chain, Codes, Rescorer
-from multimodal_eval.analysis.why_pairs import PARTS, Key, Mask, Side, Vector
-from multimodal_eval.core.display import Displayed
+from multimodal_eval.analysis.why_pairs import PARTS, Key, Mask, Side, Vector, is_reordered, thinks
+from multimodal_eval.core.display import Displayed, counted
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.score import Estimate
@@ -311,11 +311,17 @@ class _Parts(Chain):
             changes = _changes(a.prompting, b.prompting)
             measured = self.asked.keys if self.asked is not None else []
             is_known = {("prompt",), ("prompt", "decoding")} & {*self.causes, *measured}
-            return changes or ("other prompts" if is_known else "")
+            choices = ((a.choices[i], b.choices[j]) for i, j in zip(*(r[:both] for r in self.rows), strict=True))
+            moved = sum(is_reordered(*each) for each in choices)
+            more = [f"{counted(moved, 'sample')} with choices in another order"] if moved else []
+            return "; ".join(filter(None, [changes, *more])) or ("other prompts" if is_known else "")
         if part == "decoding":
             changes = _changes(a.decoding, b.decoding)
             cut = sum(a.is_cut[i] != b.is_cut[j] for i, j in zip(*(r[:both] for r in self.rows), strict=True))
-            more = [f"{cut:,} answers are cut off in one only"] if cut else []
+            more = [f"{counted(cut, 'answer')} cut off in one only"] if cut else []
+            pairs_of = zip(*(r[:both] for r in self.rows), strict=True)
+            kept = sum(thinks(a.answer[i]) != thinks(b.answer[j]) for i, j in pairs_of)
+            more += [f"{counted(kept, 'answer')} with thinking in one only"] if kept else []
             return "; ".join(filter(None, [changes, *more]))
         if part == "answer":
             count = int((self.cause >= 0).sum())

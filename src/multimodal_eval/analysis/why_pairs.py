@@ -15,7 +15,21 @@ from numpy.typing import NDArray
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Bounds
 
-__all__ = ["PARTS", "Key", "Mask", "Pairs", "Ruling", "Side", "Strata", "Texts", "Vector", "causes_of", "joined"]
+__all__ = [
+    "PARTS",
+    "Key",
+    "Mask",
+    "Pairs",
+    "Ruling",
+    "Side",
+    "Strata",
+    "Texts",
+    "Vector",
+    "causes_of",
+    "is_reordered",
+    "joined",
+    "thinks",
+]
 
 # The order of the chain. Each part replaces one ingredient of A by that of B.
 PARTS = ("samples", "gold", "prompt", "decoding", "answer", "failure", "reading", "scoring", "aggregation")
@@ -213,10 +227,11 @@ def causes_of(a: Side, b: Side, pairs: Pairs) -> tuple[list[Key], Codes, Mask, M
     keys: dict[Key, int] = {}
     codes, unknown = np.full(pairs.both, -1, np.int64), np.zeros(pairs.both, np.bool_)
     for n, (i, j) in enumerate(zip(rows_a.tolist(), rows_b.tolist(), strict=True)):
-        if a.answer[i] == b.answer[j] or a.failed[i] or b.failed[j]:
+        moves_letters = is_reordered(a.choices[i], b.choices[j])  # so that a letter is another answer
+        if (a.answer[i] == b.answer[j] and not moves_letters) or a.failed[i] or b.failed[j]:
             continue
-        prompt, decoding = prompts[n], same_decoding
-        if decoding is not False and (a.is_cut[i] != b.is_cut[j] or _thinks(a.answer[i]) != _thinks(b.answer[j])):
+        prompt, decoding = False if moves_letters else prompts[n], same_decoding
+        if decoding is not False and (a.is_cut[i] != b.is_cut[j] or thinks(a.answer[i]) != thinks(b.answer[j])):
             same_text = _without_thinking(a.answer[i]) == _without_thinking(b.answer[j])
             decoding = False if same_text or a.is_cut[i] != b.is_cut[j] else decoding
             prompt = True if same_text else prompt
@@ -251,6 +266,13 @@ def _prompts(a: Side, b: Side, rows_a: Codes, rows_b: Codes, same_decoding: bool
     return equal
 
 
+def is_reordered(first: str | None, second: str | None) -> bool:
+    """Whether the same choices have another order."""
+    if first is None or second is None or first == second:
+        return False
+    return sorted(first.split("\n")) == sorted(second.split("\n"))
+
+
 def _is_deterministic(a: Side, b: Side) -> bool:
     return all(side.decoding is not None and side.decoding.get("temperature") == 0 for side in (a, b))
 
@@ -268,7 +290,8 @@ def _same_settings(first: Mapping[str, object] | None, second: Mapping[str, obje
     return None if first is None or second is None else dict(first) == dict(second)
 
 
-def _thinks(answer: str | None) -> bool:
+def thinks(answer: str | None) -> bool:
+    """Whether the answer starts with what the model thinks."""
     return answer is not None and "</think" in answer and _THINKING.match(answer) is not None
 
 

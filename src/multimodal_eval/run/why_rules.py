@@ -18,6 +18,7 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import Metric, configured, declared_options
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from multimodal_eval.run.crosswalk import axis_of, rules_of_metric
 
@@ -117,6 +118,11 @@ def _read_of(details: Mapping[str, Any] | None, sample: Sample) -> str | None:
 
 
 def _with_gold(answer: Sample, gold: Sample) -> Sample:
+    """The sample with another gold answer. With its choices in another order it keeps its own, which has its letter."""
+    if answer.choices != gold.choices and answer.choices and gold.choices:
+        own, other = (sorted(map(str, options_of(each).values())) for each in (answer, gold))
+        if own == other:
+            return answer
     return msgspec.structs.replace(answer, **{name: getattr(gold, name) for name in _GOLD})
 
 

@@ -459,12 +459,13 @@ def _media(sample: Sample) -> str | None:
 
 
 def _gold(sample: Sample) -> str | None:
-    """The gold answers in any order; letters, if there are choices."""
+    """The gold answers in any order; of choices, their texts, which may have other letters."""
     golds = [] if sample.expected_answer is None else [sample.expected_answer]
     golds = golds or list(sample.references or sample.reference_texts)
     if sample.choices:
         with suppress(GoldError):
-            golds = gold_letters(sample, options_of(sample))
+            options = options_of(sample)
+            golds = [str(options[letter]) for letter in gold_letters(sample, options)]
     golds += [repr(each) for each in sample.boxes or ()]
     if not golds and sample.annotations:
         golds = [f"{name}: {value}" for name, value in sample.annotations.items()]
