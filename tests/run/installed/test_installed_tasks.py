@@ -12,6 +12,7 @@ from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError, MissingPackageError, UnknownNameError
 from multimodal_eval.evaluation.harness.process import close_all, opened
 from multimodal_eval.evaluation.harness.scorer import likelihoods
+from tests.edited_runs import rewrite_json
 from tests.run.installed.standin import write_standin
 
 ANSWERS = {"0": "0", "1": "2", "2": "raise", "3": "ten"}
@@ -91,6 +92,21 @@ def test_answers_of_a_file_and_our_own_metric_beside_it(tmp_path):
     assert result.exit_code == 0, result.output
     run = load_run("run")
     assert (run["lm-eval.acc"]["n_scored"], run["exact_match"]["value"]) == (3, 0.5)
+
+
+def edited(info):
+    info["config"]["seed"] = 7
+    info.pop("finished")
+
+
+def test_the_code_of_a_task_is_not_run_for_a_run_of_somebody_else(tmp_path):
+    assert asked(tmp_path, {**ANSWERS, "2": "5"}).exit_code == 0
+    rewrite_json(tmp_path / "run" / "run.json", edited)
+    (tmp_path / "run" / "results.json").unlink()
+    close_all()
+    result = called("score", "--resume", "run", "--no-report")
+    assert result.exit_code == 1
+    assert "would run the code of lm-eval:sums" in str(result.exception)
 
 
 def test_what_cannot_be_run_says_why(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ from multimodal_eval.core.config import JudgeConfig, RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, UnknownNameError
 from multimodal_eval.core.metric import Metric, opens_media
 from multimodal_eval.core.metric_table import origin
-from multimodal_eval.core.records import RunInfo
+from multimodal_eval.core.records import RECORDED, RunInfo
 from multimodal_eval.core.registry import PLUGIN, content_of_plugin, is_loaded
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import LocalStorage, is_url
@@ -222,6 +222,7 @@ class Consent:
         if asks_model:
             self._refuse_model()
         if settings is not None:
+            self._refuse_programs(settings)
             self._refuse_files(settings)
         names = [metric.name for metric in metrics if opens_media(metric)]
         if names and not self.media_roots:
@@ -240,6 +241,16 @@ class Consent:
                 f"{self.folder.label} is not signed as a run of yours, and it would send requests to "
                 f"{generation.base_url or generation.model}. Start a new run with its data and a model of your choice"
             )
+
+    def _refuse_programs(self, settings: RunConfig) -> None:
+        """Refuse to run the code of an installed harness for a task that somebody else's run names."""
+        for name, metric in settings.variants.items():
+            task = settings.options.get(name, {}).get("task") if metric == RECORDED else None
+            if task is not None:
+                raise RunFolderError(
+                    f"{self.folder.label} is not signed as a run of yours, and {name} would run the code of {task}. "
+                    f"Start a new run: mmeval run {quote(str(task))} --model PROVIDER:NAME"
+                )
 
     def _refuse_files(self, settings: RunConfig) -> None:
         """Refuse to read files that somebody else's run names, unless they are below an allowed folder."""
