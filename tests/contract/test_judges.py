@@ -16,7 +16,7 @@ from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.forms.by_name import FORMS
 from multimodal_eval.judges.panel import use_generators
-from tests.contract.examples import CAPTIONS
+from tests.contract.examples import CAPTIONS, IMAGES
 from tests.contract.test_every_metric import test_any_text_gets_a_score_or_a_reason, test_it_keeps_the_contract
 
 __all__ = ["test_any_text_gets_a_score_or_a_reason", "test_it_keeps_the_contract"]
@@ -54,6 +54,8 @@ def judge(request: Request) -> str:
         return "Verdict: yes" if number % 2 else "Verdict: no"
     if '"accuracy"' in request.prompt:
         return f'{{"accuracy": {1 + number % 5}, "detail": {1 + number // 5 % 5}}}'
+    if "from 0.0" in request.prompt:
+        return f'{{"score": 0.{1 + number % 5}}}'
     return f'{{"score": {1 + number % 5}}}'
 
 
@@ -71,7 +73,7 @@ def metric(request):
 @pytest.fixture
 def samples(metric):
     if metric.config.form not in COMPARED:
-        return CAPTIONS
+        return IMAGES if metric.config.form == "fleur" else CAPTIONS
     others = ["a dog", "two cats sleep on a chair", "a bus", "a very brown dog that runs"]
     texts = others if metric.config.form == "pairwise" else [[text] for text in others]
     return [
