@@ -163,8 +163,8 @@ def _of_equal_values(estimate: Estimate, count: int, units: str, level: float) -
     t = float(stdtrit(count - 1, (1 + level) / 2))
     other, value = t * t / (count + t * t), estimate.value
     method = f"{level:.0%} Wilson interval of the share of other values, all values of a stratum equal, {units}"
-    ends = map(float, within(value - other * (value - low), value + other * (high - value), estimate))
-    return Interval(value, 0.0, *ends, method)
+    first, last = within(value - other * (value - low), value + other * (high - value), estimate)
+    return Interval(value, 0.0, float(first), float(last), method)
 
 
 def _tail(variances: Vector, counts: Codes, level: float) -> float:
