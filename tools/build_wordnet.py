@@ -1,4 +1,4 @@
-"""Write text/wordnet.tsv.xz, the table of English synonyms, from the files of WordNet 3.0.
+"""Write text/wordnet.tsv.br, the table of English synonyms, from the files of WordNet 3.0.
 
     python build_wordnet.py FOLDER [OUTPUT]
 
@@ -11,15 +11,16 @@ lines: nouns, verbs, adjectives and adverbs (`word<TAB>numbers of its synsets`),
 from __future__ import annotations
 
 import hashlib
-import lzma
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from multimodal_eval.text.wordnet import numbered
 
 PARTS = ("noun", "verb", "adj", "adv")
-TABLE = Path(__file__).parents[1] / "src" / "multimodal_eval" / "text" / "wordnet.tsv.xz"
+TABLE = Path(__file__).parents[1] / "src" / "multimodal_eval" / "text" / "wordnet.tsv.br"
 
 
 def groups(file: Path, phrases: dict[str, set[str]]) -> Iterator[set[str]]:
@@ -71,7 +72,7 @@ def _collected(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 def main() -> None:
     folder, output = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else TABLE
     text = build(folder).encode("ascii")
-    packed = lzma.compress(text, preset=9 | lzma.PRESET_EXTREME)
+    packed = pa.Codec("brotli", compression_level=11).compress(text, asbytes=True)
     output.write_bytes(packed)
     print(f"{output}: {len(packed)} bytes, {len(text)} unpacked, sha256 of the text {hashlib.sha256(text).hexdigest()}")
 

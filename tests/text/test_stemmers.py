@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import lzma
 import random
-from importlib.resources import files
 
 import pytest
 import snowballstemmer
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 
 from multimodal_eval._native import stem
+from multimodal_eval.text.packed import unpacked
 
 ENGLISH_ENDINGS = [
     "",
@@ -39,7 +38,7 @@ RUSSIAN_ENDINGS = """а я о е ы и у ю ой ей ом ем ами ями �
 
 
 def english_words():
-    table = lzma.decompress((files("multimodal_eval.text") / "wordnet.tsv.xz").read_bytes()).decode()
+    table = unpacked("wordnet.tsv.br").decode()
     words = sorted({line.partition("\t")[0] for line in table.splitlines() if line})
     chooser = random.Random(1980)
     return [word + chooser.choice(ENGLISH_ENDINGS) for word in chooser.sample(words, 12_000)] + words[::40]

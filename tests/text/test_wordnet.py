@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import files
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimodal_eval.text.packed import unpacked
 from multimodal_eval.text.wordnet import WordNet, is_regular_form
 from tests.golden.load import golden
 
@@ -101,7 +100,7 @@ def test_threads_share_one_source():
 
 def test_the_shipped_table():
     # The output of tools/build_wordnet.py for WordNet 3.0.
-    text = lzma.decompress((files("multimodal_eval.text") / "wordnet.tsv.xz").read_bytes())
+    text = unpacked("wordnet.tsv.br")
     assert hashlib.sha256(text).hexdigest() == "22c746a03a6e15e7d2b0c1f91abc9da52e5b656f4f105f39827137d89beb4c93"
     assert [block.count(b"\n") + 1 for block in text.strip().split(b"\n\n")] == [
         *(57_510, 8_700, 20_983, 3_767),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from multimodal_eval._native import BucketSum, BucketUnion, Captions, FrequencyTable
 from multimodal_eval.core.errors import ConfigError, InputError, Problem
 from multimodal_eval.core.machine import cores
+from multimodal_eval.text.packed import unpacked
 from multimodal_eval.text.tokenizers import check_tokenizer
 
 if TYPE_CHECKING:
@@ -289,10 +289,7 @@ def _counted(reference_sets: list[list[str]], tokenizer: str) -> FrequencyTable:
 @cache
 def coco_val2014() -> DocumentFrequencies:
     """The shipped table: the 40,504 images of COCO val2014, n-grams with df >= 2 (0 and 1 have the same weight)."""
-    import lzma
-
-    packed = (files("multimodal_eval.text") / "coco_val2014.df.xz").read_bytes()
-    return DocumentFrequencies(FrequencyTable.from_bytes(lzma.decompress(packed)), "coco-val2014")
+    return DocumentFrequencies(FrequencyTable.from_bytes(unpacked("coco_val2014.df.br")), "coco-val2014")
 
 
 def from_file(path: str) -> DocumentFrequencies:

@@ -14,14 +14,14 @@ Reference:
 
 from __future__ import annotations
 
-import lzma
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from threading import RLock
 from typing import Generic, TypeVar
+
+from multimodal_eval.text.packed import unpacked
 
 # Synsets as numbers, shared by all synonym sources.
 
@@ -189,8 +189,7 @@ class _PartOfSpeech:
 
 
 def _read_table() -> tuple[_PartOfSpeech, ...]:
-    packed = (files("multimodal_eval.text") / "wordnet.tsv.xz").read_bytes()
-    blocks = [_read_block(block) for block in lzma.decompress(packed).decode("ascii").rstrip("\n").split("\n\n")]
+    blocks = [_read_block(block) for block in unpacked("wordnet.tsv.br").decode("ascii").rstrip("\n").split("\n\n")]
     words, irregular = blocks[: len(_ENDINGS)], blocks[len(_ENDINGS) :]
     return tuple(_PartOfSpeech(*part) for part in zip(words, irregular, _ENDINGS, strict=True))
 
