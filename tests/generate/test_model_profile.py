@@ -47,8 +47,8 @@ def test_a_profile_is_below_the_settings_of_the_run_and_in_the_signature(tmp_pat
         assert body["chat_template_kwargs"] == {"enable_thinking": False}
         assert answers.column("text").to_pylist() == ["B"]
         assert answers.column("reasoning").to_pylist() == ["A or B?"]
-        own = {"temperature": 0, "extra": {"depth": 2}}
-        other, _, body = asked(server, profile=str(file), parameters=own, system="Be kind.", prompt="plain")
+        chosen = {"temperature": 0, "extra": {"depth": 2}}
+        other, _, body = asked(server, profile=str(file), parameters=chosen, system="Be kind.", prompt="plain")
         assert [message["content"] for message in body["messages"]] == ["Be kind.", "Which?"]
         assert (body["temperature"], body["top_k"], body["depth"]) == (0, 7, 2)
         assert "chat_template_kwargs" not in body

@@ -47,11 +47,11 @@ def with_profile(settings: Mapping[str, Any]) -> JsonObject:
     profile = _profile(name)
     given = msgspec.to_builtins(profile)
     below = {key: given[key] for key in ("system", "max_pixels", "detail", "frames") if key in given}
-    parameters, own = given.get("parameters", {}), dict(settings.get("parameters") or {})
-    if parameters.get("extra") and isinstance(own.get("extra"), dict):
-        own["extra"] = {**parameters["extra"], **own["extra"]}
+    parameters, chosen = given.get("parameters", {}), dict(settings.get("parameters") or {})
+    if parameters.get("extra") and isinstance(chosen.get("extra"), dict):
+        chosen["extra"] = {**parameters["extra"], **chosen["extra"]}
     file = {} if name in _names() else {"profile": str(Path(name).resolve())}
-    merged = {"parameters": {**parameters, **own}} if parameters or own else {}
+    merged = {"parameters": {**parameters, **chosen}} if parameters or chosen else {}
     return {**below, **settings, **merged, **file, "profile_content": given}
 
 

@@ -33,8 +33,8 @@ def several(most: int | None = None):
 def asked(script, **generation):
     """The run of four epochs, and the bodies of its requests."""
     with Server(Behaviour(script=script, faults=generation.pop("faults", {}))) as server:
-        own = {"model": "vllm:tiny", "base_url": server.url, "use_probe": False, "use_cache": False, "epochs": 4}
-        run = generate(DATA, generation={**own, **generation}, seed=7)
+        settings = {"model": "vllm:tiny", "base_url": server.url, "use_probe": False, "use_cache": False, "epochs": 4}
+        run = generate(DATA, generation={**settings, **generation}, seed=7)
         bodies = [json.loads(body) for body in server.bodies.values()]
         return run, bodies, server.requests
 
