@@ -59,6 +59,7 @@ EVERYDAY: dict[str, str] = {
     "score": "--map --task --limit --config --metrics --option --by --judge --fetch --output --resume --overwrite "
     "--format --fail-under",
     "import": "--as --map --by --limit --output --overwrite --format --fail-under --no-report",
+    "compare": "--metrics --by --why --ask --baseline --fail-if-worse --margin --effect --vary-weights --format",
     "rescore": "--config --human --judge --judge-url --output --overwrite --format --fail-under --no-report",
     "crosswalk": "--map --metrics --rules --option --samples --output --overwrite --format",
     "leaderboard": "--task --metrics --by --map --questions --config --failed-answers --output --overwrite --from "
