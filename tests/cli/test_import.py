@@ -81,7 +81,7 @@ def test_further_logs_of_a_model_and_a_task_are_rows(tmp_path):
     assert "2 models, 1 task" in mmeval("import", str(tmp_path / "logs"), "-o", str(suite)).stdout
     assert sorted(path.name for path in suite.glob("toys*")) == ["toys_scripted", "toys_scripted-2"]
     assert "all (2 runs)" in mmeval("table", str(suite), "--join", "all=toys*").stdout
-    again = mmeval("import", str(tmp_path / "logs"), "-o", str(suite), code=1)  # the same logs are no further ones
+    again = mmeval("import", str(tmp_path / "logs"), "-o", str(suite), code=1)  # the same logs again are refused
     assert again.stderr.count("already exists") == 2
 
 

@@ -59,7 +59,7 @@ def metrics(plugins: tuple[str, ...], format_: str) -> None:
 @click.option("--from", "package", type=click.Choice(list(HARNESSES)), help="List those of this installed harness.")
 @result_format_option
 def tasks(package: str | None, format_: str) -> None:
-    """List the tasks with their metrics and composites, or the tasks of an installed harness."""
+    """List the tasks and their metrics, or those of a harness."""
     if package is not None:
         _list_installed(package, format_)
         return

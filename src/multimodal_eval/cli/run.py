@@ -77,7 +77,7 @@ ONLY_ANSWERS = "none"  # of --metrics
     callback=_probes,
     metavar="blind,shuffled,rotated,caption",
     help="Also ask without the image, with another sample's image, with rotated choices, or with a caption instead of "
-    "the image: does the model use what it sees?",
+    "the image, which shows whether the model uses what it sees.",
 )
 @click.option(
     "--serve",

@@ -6,6 +6,7 @@ Providers are modules of `generate.providers`, and those of installed packages b
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -19,7 +20,7 @@ from multimodal_eval.core.registry import installed_entry_points
 from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.generate.secrets import refuse_secrets
 
-__all__ = ["ENTRY_POINT_GROUP", "checked", "find_generator", "providers"]
+__all__ = ["ENTRY_POINT_GROUP", "checked", "find_generator", "is_openable", "is_python_file", "providers"]
 
 ENTRY_POINT_GROUP = "multimodal_eval.generators"
 
@@ -42,6 +43,7 @@ BUILT_IN = {
 }
 
 
+_PYTHON_FILE = re.compile(r"python:.+\.py(?::\w+)?")
 # Parameter -> other names that APIs have for it.
 _OTHER_NAMES = {
     "max_tokens": ("max_completion_tokens", "max_output_tokens"),
@@ -60,6 +62,17 @@ def providers() -> dict[str, str]:
     return {name: text for name, (_, text) in BUILT_IN.items()} | {
         name: entry.value for name, entry in _entry_points().items()
     }
+
+
+def is_openable(model: str) -> bool:
+    """Whether a model can be opened by its name: its provider is here, and it is not a function of a Python program."""
+    provider = model.partition(":")[0]
+    return provider in providers() and (provider != "python" or is_python_file(model))
+
+
+def is_python_file(model: str) -> bool:
+    """Whether a model is a function in a Python file: to open it is to run that file."""
+    return _PYTHON_FILE.fullmatch(model) is not None
 
 
 def find_generator(config: GenerationConfig) -> Generator:

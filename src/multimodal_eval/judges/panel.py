@@ -24,7 +24,7 @@ from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.meter import Meter, Metered, Purse
 from multimodal_eval.generate.outcomes import Exchange, failed
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
-from multimodal_eval.generate.registry import find_generator, providers
+from multimodal_eval.generate.registry import find_generator, is_openable, is_python_file
 from multimodal_eval.generate.secrets import Key, refuse_key_in, refuse_secrets
 from multimodal_eval.generate.turns import Draft
 from multimodal_eval.judges.form import Question
@@ -57,8 +57,11 @@ def use_generators(generators: Mapping[str, Generator]) -> None:
 
 
 def is_known(model: str) -> bool:
-    """Whether a model can be asked: it is one of this program's, or its provider is installed."""
-    return model in _OWN or model.partition(":")[0] in providers()
+    """Whether a model can be asked: it is one of this program's, or its provider is installed.
+
+    A Python file is not known: runs and judges of others name models, and to open this one is to run its code.
+    """
+    return model in _OWN or (is_openable(model) and not is_python_file(model))
 
 
 def is_label(model: str) -> bool:
@@ -68,6 +71,8 @@ def is_label(model: str) -> bool:
 
 def check_known(model: str) -> None:
     """Raise the error of a model with an unknown provider, as it is for models that answer."""
+    if is_python_file(model):
+        raise ConfigError(f"{model} cannot be a judge, because its code would run. In Python, pass the function")
     if not is_known(model):
         find_generator(GenerationConfig(model=model))
 

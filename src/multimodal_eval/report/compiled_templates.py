@@ -5,7 +5,7 @@ not writable or if Python may not write bytecode, and PYTHONPYCACHEPREFIX names 
 renders many pages compiles or reads each template once.
 
 A wheel has them as modules, for one version of Jinja; with another one, they are compiled as above. The build of the
-wheel runs this file, where nothing but Jinja is installed:
+wheel runs this file with nothing but Jinja installed:
 
     python compiled_templates.py FOLDER
 """
@@ -106,8 +106,8 @@ def compile_all(folder: Path) -> None:
     from importlib.metadata import version
 
     text = (_HERE.parent / "__init__.py").read_text(encoding="utf-8")
-    (own,) = re.findall(r'^__version__ = "(.+)"', text, re.MULTILINE)
-    cache = CompiledTemplates((own, version("jinja2")))
+    (release,) = re.findall(r'^__version__ = "(.+)"', text, re.MULTILINE)
+    cache = CompiledTemplates((release, version("jinja2")))
     environment = Environment(**SETTINGS)
     environment.filters = _AnyFilter(environment.filters)
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.runs.grants import Consent
 from multimodal_eval.generate.engine import Asker, OpenRequestError, effort_of, for_each, run_async
 from multimodal_eval.generate.protocol import Generator, Request
-from multimodal_eval.generate.registry import find_generator
+from multimodal_eval.generate.registry import find_generator, is_python_file
 from multimodal_eval.run.generation import Model, as_generator
 from multimodal_eval.run.why_rules import Rescoring
 from multimodal_eval.run.why_sides import SideReader
@@ -85,7 +85,7 @@ class Asking:
             names = {each.info.config.generation.model for each in consents if each.info.config.generation is not None}
             if stored is None or config is None or len(names) > 1:
                 raise ConfigError("name the model that is asked again: --model PROVIDER:NAME, with --base-url URL")
-            if self.base_url is None:
+            if self.base_url is None or is_python_file(config.model):
                 stored.refuse(asks_model=True)
         asked = config if name is None and config is not None else GenerationConfig(model=name or "")
         if self.base_url is not None:

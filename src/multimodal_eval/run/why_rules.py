@@ -120,8 +120,8 @@ def _read_of(details: Mapping[str, Any] | None, sample: Sample) -> str | None:
 def _with_gold(answer: Sample, gold: Sample) -> Sample:
     """The sample with another gold answer. With its choices in another order it keeps its own, which has its letter."""
     if answer.choices != gold.choices and answer.choices and gold.choices:
-        own, other = (sorted(map(str, options_of(each).values())) for each in (answer, gold))
-        if own == other:
+        texts, others = (sorted(map(str, options_of(each).values())) for each in (answer, gold))
+        if texts == others:
             return answer
     return msgspec.structs.replace(answer, **{name: getattr(gold, name) for name in _GOLD})
 

@@ -189,11 +189,11 @@ def test_the_best_by_the_other_metrics_of_several_runs():
     verdict = answers(comparison(*metrics, runs=values), "m")["Do the metrics agree?"]
     assert verdict.answer == "C is also best by 1 of the 3 other metrics; A by rouge and WER."
     assert verdict.tone == "warning"
-    for one, expected in (
+    for second, expected in (
         (metrics[1], "C is also best by the other metric."),
         (metrics[2], "C is best by no other metric; A by rouge."),
     ):
-        verdict = answers(comparison(metrics[0], one, runs=values), "m")["Do the metrics agree?"]
+        verdict = answers(comparison(metrics[0], second, runs=values), "m")["Do the metrics agree?"]
         assert verdict.answer == expected
 
 

@@ -105,7 +105,7 @@ LM_EVAL = {
 }  # fmt: skip
 
 
-def picture(colour):
+def image_of(colour):
     from PIL import Image
 
     return Image.new("RGB", (32, 24), colour)
@@ -113,7 +113,7 @@ def picture(colour):
 
 def with_images(rows):
     colours = ("red", "green", "blue", "white", "black", "yellow")
-    return [{**row, "image": picture(colours[place % 6])} for place, row in enumerate(rows)]
+    return [{**row, "image": image_of(colours[place % 6])} for place, row in enumerate(rows)]
 
 
 def mme(question_id, category, answer):
@@ -184,7 +184,7 @@ def mmmu(place, answer, kind="multiple-choice"):
         "topic_difficulty": "Easy",
         "question_type": kind,
         "subfield": "Art",
-        "image_1": picture("red"),
+        "image_1": image_of("red"),
         **empty,
     }
 

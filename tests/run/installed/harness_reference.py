@@ -28,11 +28,11 @@ datasets.load_dataset = local
 
 
 def likelihood(tokens, text):
-    found = [value for token, value in tokens.items() if token.strip() == text]
+    values = [value for token, value in tokens.items() if token.strip() == text]
     best = max(tokens, key=tokens.get).strip()
-    if not found:
+    if not values:
         return -math.inf, False
-    return (found[0] if len(found) == 1 else math.log(sum(map(math.exp, found)))), text == best
+    return (values[0] if len(values) == 1 else math.log(sum(map(math.exp, values)))), text == best
 
 
 def lm_eval():

@@ -282,7 +282,7 @@ class Harness:
         return {"values": scored}
 
     def one_value(self, value: Any) -> Any:
-        """The value of a sample. Where it is an object, the task may say which of its keys is the score."""
+        """The value of a sample. If it is an object, the task may say which of its keys is the score."""
         key = getattr(self.config, "score_key", None)
         return value[key] if key is not None and isinstance(value, dict) and key in value else value
 
@@ -298,20 +298,20 @@ class Harness:
     def aggregate(self, docs: list[Any]) -> dict[str, Any]:
         """The aggregates over documents, computed by the functions of the task."""
         values, _ = self.values_of(sorted(docs, key=lambda doc: int(doc[0])))
-        found: dict[str, Any] = {}
+        aggregates: dict[str, Any] = {}
         for (metric, name), by_doc in values.items():
             try:
                 figure = self.aggregated(metric, list(by_doc.values()))
             except Exception as error:  # noqa: BLE001
-                found[f"{metric},{name}"] = {"error": side.explained(error)}
+                aggregates[f"{metric},{name}"] = {"error": side.explained(error)}
                 continue
             number = side.as_number(figure)
-            found[f"{metric},{name}"] = (
+            aggregates[f"{metric},{name}"] = (
                 {"error": f"not a number: {str(figure)[:200]}"}
                 if number is None
                 else {"value": number, "samples": len(by_doc)}
             )
-        return found
+        return aggregates
 
 
 class LmEval(Harness):
@@ -520,18 +520,18 @@ def redirect(place: Path) -> None:
         if place.is_file():
             kind = {".jsonl": "json", ".tsv": "csv"}.get(place.suffix, place.suffix.removeprefix("."))
             more = {"delimiter": "\t"} if place.suffix == ".tsv" else {}
-            found: Any = AnySplit(original(kind, data_files={"test": str(place)}, **more, **cache))
+            dataset: Any = AnySplit(original(kind, data_files={"test": str(place)}, **more, **cache))
         elif (place / "dataset_dict.json").is_file():
-            found = datasets.load_from_disk(str(place))
+            dataset = datasets.load_from_disk(str(place))
         else:
             inner = place / str(name) if name and (place / str(name)).is_dir() else place
             try:
-                found = original(str(inner), name if (inner / "README.md").is_file() else None, **cache)
+                dataset = original(str(inner), name if (inner / "README.md").is_file() else None, **cache)
             except ValueError as error:
                 if "BuilderConfig" not in str(error):
                     raise
-                found = original(str(inner), **cache)
-        return found if split is None else found[split]
+                dataset = original(str(inner), **cache)
+        return dataset if split is None else dataset[split]
 
     setattr(datasets, "load_dataset", load_dataset)  # noqa: B010 - a name of another module
 

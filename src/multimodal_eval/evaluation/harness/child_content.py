@@ -1,6 +1,6 @@
 """What requests hold and what functions return: parameters, messages with media files, numbers, explanations.
 
-Imported by `child.py` in the Python of a harness, where this package is not.
+Imported by `child.py` in the Python of a harness, which does not have this package.
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ def name_of(function: Any) -> str:
 def explained(error: BaseException) -> str:
     """An exception in one line, with the place of its cause in a file of the package."""
     text = " ".join(str(error).split())[:400]
-    own = (Path(__file__).name, "child.py")
-    places = [frame for frame in frames(error) if Path(frame.filename).name not in own]
+    ours = (Path(__file__).name, "child.py")
+    places = [frame for frame in frames(error) if Path(frame.filename).name not in ours]
     where = f" ({Path(places[-1].filename).name}:{places[-1].lineno}, {places[-1].name})" if places else ""
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
@@ -195,7 +195,7 @@ def frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def lacking_data(error: BaseException) -> str | None:
-    """Why data could not be had, if that is what an error is about."""
+    """Why data could not be loaded, if that is what an error is about."""
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         chain.append(error)

@@ -1,6 +1,6 @@
 """What the files of a task say about it: its YAML, and whether its functions ask a judge. Nothing of it is run.
 
-Imported by `child.py` in the Python of a harness, where this package is not.
+Imported by `child.py` in the Python of a harness, which does not have this package.
 """
 
 from __future__ import annotations

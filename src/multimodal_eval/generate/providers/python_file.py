@@ -16,6 +16,7 @@ from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, described
 from multimodal_eval.generate.functions import BatchGenerator, FunctionGenerator
 from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.generate.registry import is_python_file
 
 __all__ = ["open_generator"]
 
@@ -24,6 +25,8 @@ USUAL = "model"
 
 def open_generator(provider: str, model: str, config: GenerationConfig) -> Generator:
     """The function of a file. Its label has a digest of the file, so that a changed file is another model."""
+    if not is_python_file(f"{provider}:{model}"):
+        raise ConfigError(f"--model {provider}:{model}: {model} must be a file that ends in .py, or FILE:NAME")
     file, _, name = model.rpartition(":")
     if not file or not name.isidentifier() or Path(model).is_file():
         file, name = model, USUAL
@@ -34,8 +37,8 @@ def open_generator(provider: str, model: str, config: GenerationConfig) -> Gener
         raise ConfigError(f"--model python:{model}: {path} cannot be read: {error.strerror}") from None
     label = f"python:{path.name}:{name}@{sha256(content).hexdigest()[:12]}"
     spec = spec_from_file_location(f"mmeval_model_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"--model python:{model}: {path} must be a file that ends in .py")
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -203,10 +203,10 @@ def seeded(config: RunConfig) -> GenerationConfig | None:
 
 def generation_again(plan: Plan, model: Model | None, label: str) -> Generation | None:
     """How a run is continued. An object of Python must be given again; `label` names the run."""
-    from multimodal_eval.generate.registry import providers
+    from multimodal_eval.generate.registry import is_openable
 
     name = "" if plan.config.generation is None else plan.config.generation.model
-    if name and model is None and name.partition(":")[0] not in providers():
+    if name and model is None and not is_openable(name):
         raise RunFolderError(
             f"{label} asked {name!r}, a model of a Python program, or of a package that is not installed here. "
             f"Continue it in Python: resume({label!r}, model=…)"

@@ -31,11 +31,11 @@ class Reported(Step):
         package, name = harness_of(options["task"]) or ("", "")
         task = opened(package, name, options.get("data"))
         functions = functions_of(task.about)
-        found = self._aggregates(task)
+        aggregates = self._aggregates(task)
         notes = [
-            f"{package} reports no {each['column']}: {found[each['column']]['error']}"
+            f"{package} reports no {each['column']}: {aggregates[each['column']]['error']}"
             for each in computed.values()
-            if "error" in found.get(each["column"], {})
+            if "error" in aggregates.get(each["column"], {})
         ]
         reported = [
             ReportedScore(
@@ -45,7 +45,7 @@ class Reported(Step):
                 aggregation=_other_than_mean(functions[each["column"]]),
             )
             for metric, each in computed.items()
-            if "value" in (figure := found.get(each["column"], {}))
+            if "value" in (figure := aggregates.get(each["column"], {}))
         ]
         run.note(
             imported=ImportInfo(
@@ -72,8 +72,8 @@ class Reported(Step):
             if not is_error_message(sample.generated_answer, patterns)
         ]
         docs = [each for each in answered if not isinstance(each, str)]
-        found: dict[str, Any] = task.process.ask("aggregate", docs=docs) if docs else {}
-        return found
+        aggregates: dict[str, Any] = task.process.ask("aggregate", docs=docs) if docs else {}
+        return aggregates
 
 
 def _other_than_mean(functions: str) -> str | None:
