@@ -28,7 +28,7 @@ def file(tmp_path):
 
 def was_run(file) -> bool:
     mark = file.with_name("was-run")
-    exists = mark.exists()
+    exists: bool = mark.exists()
     mark.unlink(missing_ok=True)
     return exists
 
@@ -59,14 +59,17 @@ def test_a_run_of_somebody_else_does_not_run_it(file, tmp_path):
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     run = evaluate(data, metrics=["contains"], model=f"python:{file}", output=tmp_path / "run", progress=False)
-    second = evaluate(data, metrics=["contains"], model="echo", output=tmp_path / "second", progress=False)
+    brief = {"system": "Be brief."}
+    second = evaluate(
+        data, metrics=["contains"], model="echo", generation=brief, output=tmp_path / "second", progress=False
+    )
     theirs = received(run.path, tmp_path / "copy")
     (theirs / "answers" / "part-00000.parquet").write_bytes(b"damaged")
     assert was_run(file)
     with pytest.raises(MultimodalEvalError, match="not signed as a run of yours"):
         resume(theirs, progress=False)
     for more in ({}, {"base_url": "http://127.0.0.1:9/v1"}):
-        with pytest.raises(MultimodalEvalError):
+        with pytest.raises(MultimodalEvalError, match="not signed as a run of yours|name the model"):
             why(second.path, theirs, ask=2, **more)
     assert not was_run(file)
 
