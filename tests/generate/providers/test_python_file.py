@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
@@ -58,18 +59,16 @@ def test_a_run_of_somebody_else_does_not_run_it(file, tmp_path):
     """Its run.json names the file, as the model or as a judge."""
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    run = evaluate(data, metrics=["contains"], model=f"python:{file}", output=tmp_path / "run", progress=False)
     brief = {"system": "Be brief."}
-    second = evaluate(
-        data, metrics=["contains"], model="echo", generation=brief, output=tmp_path / "second", progress=False
-    )
+    asked = partial(evaluate, data, metrics=["contains"], model=f"python:{file}", progress=False)
+    run, second = asked(output=tmp_path / "run"), asked(output=tmp_path / "second", generation=brief)
     theirs = received(run.path, tmp_path / "copy")
     (theirs / "answers" / "part-00000.parquet").write_bytes(b"damaged")
     assert was_run(file)
     with pytest.raises(MultimodalEvalError, match="not signed as a run of yours"):
         resume(theirs, progress=False)
     for more in ({}, {"base_url": "http://127.0.0.1:9/v1"}):
-        with pytest.raises(MultimodalEvalError, match="not signed as a run of yours|name the model"):
+        with pytest.raises(MultimodalEvalError, match="not signed as a run of yours"):
             why(second.path, theirs, ask=2, **more)
     assert not was_run(file)
 
