@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from multimodal_eval.core.config import GenerationConfig
-from multimodal_eval.core.errors import AudioError, ImageError, MediaError, UnavailableError
+from multimodal_eval.core.errors import AudioError, ConfigError, ImageError, MediaError, UnavailableError
 from multimodal_eval.generate import media_parts
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.turns import Reference
@@ -193,4 +193,10 @@ def test_frames_of_a_video():
 
     (media,) = media_of(Reference("video", video(20)), frames=4)
     assert (media.mime, media.content, len(media.frames)) == ("image/jpeg", None, 4)
+    (media,) = media_of(Reference("video", video(20)), frames=8, frames_per_second=1.5)  # of two seconds
+    assert len(media.frames) == 3
+    config = GenerationConfig(model="echo:", frames=8, frames_per_second=1.5)
+    assert str(MediaParts(config, MediaPolicy()).settings["frames"]).startswith("1.5/s<=8@middle/av-")
+    with pytest.raises(ConfigError, match="`frames_per_second` needs the most images"):
+        MediaParts(GenerationConfig(model="echo:", frames_per_second=1), MediaPolicy())
     assert media.sha256 == replace(media, sha256=None).digest  # computed once, in the thread

@@ -88,6 +88,7 @@ class TaskGeneration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Literal["low", "high", "auto"] | None = None
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    frames_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
     media_as: Literal["data", "url", "none"] = "data"
     accept_truncated: bool = False
 

@@ -66,6 +66,7 @@ class ModelProfile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Detail | None = None
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    frames_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
     thinking: Thinking = Thinking()
 
 
@@ -115,6 +116,7 @@ class GenerationConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Detail | None = None  # of images
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None  # of a video that is sent as images
+    frames_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None  # of a video; at most `frames` in all
     media_as: MediaAs = "data"  # `url`: the endpoint fetches http addresses itself
     accept_truncated: bool = False
     until: UntilConfig | None = None

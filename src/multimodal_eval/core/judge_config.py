@@ -100,6 +100,7 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     max_pixels: Annotated[int, msgspec.Meta(ge=1)] | None = None
     detail: Detail | None = None
     frames: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    frames_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
     media_as: MediaAs = "data"
     # Not part of the signature: how many, how fast, how long, how expensive.
     until: JudgeUntil | None = None
@@ -123,6 +124,7 @@ class JudgeConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
             max_pixels=self.max_pixels,
             detail=self.detail,
             frames=self.frames,
+            frames_per_second=self.frames_per_second,
             media_as=self.media_as,
             concurrency=self.concurrency,
             timeout=self.timeout,

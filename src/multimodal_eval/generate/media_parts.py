@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from multimodal_eval.core.config import GenerationConfig
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.protocol import Media, MediaKind
 from multimodal_eval.generate.turns import Reference
 from multimodal_eval.media.content import is_url
@@ -52,6 +53,8 @@ class MediaParts:
         self._converts_audio = False
         if config.frames is not None:
             require_decoder()
+        elif config.frames_per_second is not None:
+            raise ConfigError("`frames_per_second` needs the most images of a video: `frames`, such as `frames: 64`")
 
     def look_at(self, sources: Iterable[object]) -> None:
         """Note whether audio among the media of the samples is converted, which belongs into the signature."""
@@ -67,7 +70,7 @@ class MediaParts:
         if self._converts_audio:
             settings["audio"] = audio_rules()
         if config.frames is not None:
-            settings["frames"] = frame_rules(config.frames)
+            settings["frames"] = frame_rules(config.frames, config.frames_per_second)
         if config.detail is not None:
             settings["detail"] = config.detail
         if config.media_as != "data":
@@ -128,7 +131,7 @@ class MediaParts:
         digest, count = _digest(content), self._config.frames
         if count is None:
             return digest, Media(kind, mime, content, sha256=digest.hex())
-        frames = video_frames(content, count, policy, self._config.max_pixels)
+        frames = video_frames(content, count, policy, self._config.max_pixels, self._config.frames_per_second)
         media = Media(kind, "image/jpeg", frames=frames)
         return digest, replace(media, sha256=media.digest)  # hashed here, and not in the event loop
 

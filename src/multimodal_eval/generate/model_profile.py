@@ -46,7 +46,8 @@ def with_profile(settings: Mapping[str, Any]) -> JsonObject:
         return settings
     profile = _profile(name)
     given = msgspec.to_builtins(profile)
-    below = {key: given[key] for key in ("system", "max_pixels", "detail", "frames") if key in given}
+    names = ("system", "max_pixels", "detail", "frames", "frames_per_second")
+    below = {key: given[key] for key in names if key in given}
     parameters, chosen = given.get("parameters", {}), dict(settings.get("parameters") or {})
     if parameters.get("extra") and isinstance(chosen.get("extra"), dict):
         chosen["extra"] = {**parameters["extra"], **chosen["extra"]}

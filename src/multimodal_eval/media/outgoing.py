@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import io
 import re
-from math import sqrt
+from bisect import bisect_right
+from collections.abc import Sequence
+from math import floor, sqrt
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval.core.errors import AudioError, MediaError, shorten
@@ -36,6 +38,7 @@ __all__ = [
     "jpeg",
     "require_decoder",
     "sized",
+    "timed_places",
     "video_file",
     "video_frames",
 ]
@@ -148,9 +151,10 @@ def require_decoder() -> Any:
     return require("av", extra="video", purpose="taking frames out of a video")
 
 
-def frame_rules(count: int) -> str:
+def frame_rules(count: int, per_second: float | None = None) -> str:
     """The rules in a few characters, for a signature, with the version of the decoder."""
-    return f"{count}@middle/av-{package_version('av')}"
+    wanted = f"{count}@middle" if per_second is None else f"{per_second:g}/s<={count}@middle"
+    return f"{wanted}/av-{package_version('av')}"
 
 
 def frame_places(total: int, count: int) -> list[int]:
@@ -163,11 +167,37 @@ def frame_places(total: int, count: int) -> list[int]:
     return list(range(total)) if total <= count else [(2 * place + 1) * total // (2 * count) for place in range(count)]
 
 
-def video_frames(content: bytes, count: int, policy: MediaPolicy, max_pixels: int | None = None) -> tuple[bytes, ...]:
-    """Frames of a video as JPEG files. Raises `MediaError` with the reason if there are none."""
+def timed_places(times: Sequence[float], per_second: float, most: int) -> list[int]:
+    """The frames shown at the middles of equal stretches of time, one per 1 / `per_second` seconds and at most `most`.
+
+    `times` are when the frames begin and when the last one ends. With a constant rate they are `frame_places`.
+
+    >>> from multimodal_eval.media.outgoing import timed_places
+    >>> timed_places([0, 1, 2, 3, 4, 5, 6], per_second=0.5, most=8), timed_places([0, 5, 5.5, 6], 0.5, 8)
+    ([1, 3, 5], [0, 0, 1])
+    """
+    start, length = times[0], times[-1] - times[0]
+    count = min(most, max(1, floor(length * per_second + 0.5)))
+    middles = (start + length * (2 * place + 1) / (2 * count) for place in range(count))
+    return [min(bisect_right(times, middle + 1e-9), len(times) - 1) - 1 for middle in middles]
+
+
+def video_frames(
+    content: bytes,
+    count: int,
+    policy: MediaPolicy,
+    max_pixels: int | None = None,
+    per_second: float | None = None,
+) -> tuple[bytes, ...]:
+    """Frames of a video as JPEG files: `count`, or `per_second` and at most `count`, each once.
+
+    Raises `MediaError` with the reason if there are none.
+    """
     av = require_decoder()
     try:
-        places = set(frame_places(_total(av, content), count))
+        times = _times(av, content)
+        total = len(times) - 1
+        places = set(frame_places(total, count) if per_second is None else timed_places(times, per_second, count))
         return tuple(jpeg(_fitting(image, max_pixels)) for image in _decoded(av, content, places, policy))
     except MediaError:
         raise
@@ -175,19 +205,32 @@ def video_frames(content: bytes, count: int, policy: MediaPolicy, max_pixels: in
         raise MediaError(f"the video cannot be decoded: {fault_text(fault)}") from None
 
 
-def _total(av: Any, content: bytes) -> int:
-    """The number of frames: that of the packets, because headers are often wrong or silent about it."""
+def _times(av: Any, content: bytes) -> list[float]:
+    """When the frames begin, in seconds, and when the last one ends.
+
+    They are those of the packets, because headers are often wrong or silent about the number of frames. If packets do
+    not say their time, the frames have the rate of the header.
+    """
     with av.open(io.BytesIO(content)) as container:
         if not container.streams.video:
             raise MediaError("the video has no frames")
-        total = 0
+        stream = container.streams.video[0]
+        begins: list[int | None] = []
+        length = 0
         for packet in container.demux(video=0):
-            total += packet.size > 0
-            if total > MOST_FRAMES:
+            if packet.size > 0:
+                begins.append(packet.pts)
+                length = packet.duration or length
+            if len(begins) > MOST_FRAMES:
                 raise MediaError(f"the video has more than {MOST_FRAMES:,} frames")
-    if not total:
-        raise MediaError("the video has no frames")
-    return total
+        if not begins:
+            raise MediaError("the video has no frames")
+        step = float(1 / (stream.average_rate or stream.base_rate or 1))
+        known = sorted(begin for begin in begins if begin is not None)  # packets are in the order of decoding
+        if len(known) < len(begins) or known[0] == known[-1]:
+            return [place * step for place in range(len(begins) + 1)]
+        tick = float(stream.time_base)
+        return [*(begin * tick for begin in known), known[-1] * tick + (length * tick or step)]
 
 
 def _decoded(av: Any, content: bytes, places: set[int], policy: MediaPolicy) -> list[Image.Image]:

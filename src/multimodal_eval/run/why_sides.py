@@ -36,7 +36,10 @@ __all__ = ["SideReader", "Stated"]
 
 Stated = tuple[Fraction, int, int | None]  # a number, 100 if it is in percent, and its decimals
 _MOST_GROUPS = 200
-_PROMPT_SETTINGS = ("prompt", "template", "system", "shots", "shot_count", "history", "max_pixels", "detail", "frames")
+_PROMPT_SETTINGS = (
+    *("prompt", "template", "system", "shots", "shot_count", "history"),
+    *("max_pixels", "detail", "frames", "frames_per_second"),
+)
 _OF_PROMPTS = ("shots", "num_fewshot", "num_train_trials", "max_train_instances", "system", "method")
 _SAME_NAMES = {
     **dict.fromkeys(("max_new_tokens", "max_gen_toks", "max_completion_tokens"), "max_tokens"),
