@@ -12,13 +12,14 @@ import pytest
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.conversation import Message, MessagePart
-from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, InputError, MediaError, UnknownNameError
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import TASKS
 from multimodal_eval.generate import prompts as module
 from multimodal_eval.generate.prompts import Earlier, Prompts, prompt_text, prompts, with_files
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
+from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.run.previews import as_json, show
 from tests.media.image_files import encoded, gradient
 
@@ -154,6 +155,31 @@ def test_media_come_before_the_text_unless_the_template_places_them():
     turn = request(sample, template="{{ question }}\n{{ images[1] }}\nSee?").turns[0]
     assert parts(turn) == ["image", "Same?", "image", "See?"]  # the other image comes first
     assert turn.parts[0].content == PNG
+
+
+def test_subtitles_are_text_where_the_template_writes_them(tmp_path):
+    (tmp_path / "a.srt").write_text(
+        "1\n00:00:01,000 --> 00:00:02,000\n<i>Good</i>\n\n2\n00:00:03,000 --> 00:00:04,000\nmorning.\n"
+    )
+    (tmp_path / "p.md").write_text("{% if subtitles %}Said: {{ subtitles }}\n{% endif %}{{ question }}")
+
+    def text(subtitles, prompt=str(tmp_path / "p.md"), **settings):
+        config = with_files(GenerationConfig(model="echo:", prompt=prompt, **settings))
+        made = Prompts(config, policy=MediaPolicy(root=tmp_path))
+        sample = Sample("1", question="Who?", metadata={"subtitles": subtitles})
+        made.check([sample])
+        return asyncio.run(made.request(sample)).prompt
+
+    assert text("a.srt") == "Said: Good\nmorning.\nWho?"
+    assert text("00:01.000 --> 00:02.000\nInside.") == "Said: Inside.\nWho?"
+    assert text("plain words") == "Said: plain words\nWho?"
+    assert text(None) == text("") == "Who?"
+    with pytest.raises(MediaError, match=r"there is no file 'none.srt'"):
+        text("none.srt")
+    assert text("none.srt", prompt="plain") == "Who?"  # nothing is read that nothing writes
+    assert asked(Sample("1", question="Who?"), prompt=str(tmp_path / "p.md")) == "Who?"
+    assert prompter(prompt=str(tmp_path / "p.md")).settings["subtitles"] == "text-1"
+    assert "subtitles" not in prompter(prompt="vqa").settings
 
 
 def test_media_can_be_left_out():

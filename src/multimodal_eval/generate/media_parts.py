@@ -29,6 +29,7 @@ from multimodal_eval.media.outgoing import (
     video_frames,
 )
 from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.media.subtitles import is_subtitle_file, spoken_text, subtitles_of_file
 
 __all__ = ["MediaParts"]
 
@@ -96,6 +97,12 @@ class MediaParts:
             self._loading[key] = loading = asyncio.create_task(self._load(reference, name, detail, rules))
             loading.add_done_callback(lambda task: self._loaded(key, task))
         return await asyncio.shield(self._loading[key])
+
+    async def subtitles(self, source: str, policy: MediaPolicy) -> str:
+        """The text of subtitles, which are in a file or at hand. Raises MediaError if the file cannot be read."""
+        if not is_subtitle_file(source):
+            return spoken_text(source)
+        return await asyncio.to_thread(subtitles_of_file, source.strip(), policy)
 
     async def _load(self, reference: Reference, name: str | None, detail: str | None, policy: MediaPolicy) -> Media:
         kind = reference.kind

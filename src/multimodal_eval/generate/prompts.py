@@ -27,9 +27,17 @@ from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.model_profile import signature_of, with_thinking
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
-from multimodal_eval.generate.template import LARGEST_FILE, PromptCostError, PromptError, PromptTemplate, letters
+from multimodal_eval.generate.template import (
+    LARGEST_FILE,
+    SUBTITLES,
+    PromptCostError,
+    PromptError,
+    PromptTemplate,
+    letters,
+)
 from multimodal_eval.generate.turns import Draft, Reference, drafts_of_messages, templated
 from multimodal_eval.media.policy import MediaPolicy
+from multimodal_eval.media.subtitles import RULES as SUBTITLE_RULES
 
 __all__ = [
     "Earlier",
@@ -219,6 +227,8 @@ class Prompts:
         """What changes a request, for the signature: digests of the texts, the rules for media, the parameters."""
         config, settings = self.config, dict[str, object]()
         settings["prompt"] = self._named_template()
+        if self._writes_subtitles:
+            settings["subtitles"] = f"text-{SUBTITLE_RULES}"
         if config.system:
             settings["system"] = hashlib.sha256(config.system.encode()).hexdigest()[:12]
         if self._shots is not None:
@@ -304,13 +314,27 @@ class Prompts:
                 turns += await self._example(shot, self._shots.policy)
         for turn in earlier:
             if turn.answer is not None:
-                turns += await self._turns(self._asked(turn.sample), self._policy)
+                asked = await self._with_subtitles(turn.sample, self._policy)
+                turns += await self._turns(self._asked(asked), self._policy)
                 turns.append(Turn("assistant", (Text(turn.answer),)))
-        turns += await self._turns(self._asked(sample), self._policy)
+        turns += await self._turns(self._asked(await self._with_subtitles(sample, self._policy)), self._policy)
         schema = self.config.answer_schema
         count = self.config.answers_per_request
         request = Request(sample.id, tuple(turns), self.config.parameters, 1, sample, schema, count)
         return request if sample.epoch in (None, 1) else request.in_epoch(sample.epoch)
+
+    async def _with_subtitles(self, sample: Sample, policy: MediaPolicy) -> Sample:
+        """The sample with the text of its subtitles in the place of their file, if its template writes them."""
+        subtitles = sample.metadata.get(SUBTITLES)
+        if not isinstance(subtitles, str) or not self._writes_subtitles:
+            return sample
+        text = await self._media.subtitles(subtitles, policy)
+        return msgspec.structs.replace(sample, metadata={**sample.metadata, SUBTITLES: text})
+
+    @property
+    def _writes_subtitles(self) -> bool:
+        templates = [self._template] if self._template is not None else self._of_profile.values()
+        return any(SUBTITLES in template.text for template in templates)
 
     def _asked(self, sample: Sample) -> list[Draft]:
         try:
@@ -336,7 +360,8 @@ class Prompts:
         turns = self._solved.get(shot.id)
         if turns is None:
             try:
-                turns = tuple(await self._turns(self._solved_drafts(shot), policy))
+                solved = await self._with_subtitles(shot, policy)
+                turns = tuple(await self._turns(self._solved_drafts(solved), policy))
             except MediaError as error:  # of all requests: not the fault of a sample
                 raise PromptError(f"the example {shot.id!r} of {self.config.shots}: {error}") from None
             self._solved[shot.id] = turns

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FENCED",
+    "SUBTITLES",
     "EmptyFieldError",
     "PromptCostError",
     "PromptError",
@@ -66,7 +67,8 @@ LONGEST_TEMPLATE = 100_000  # characters
 LARGEST_FILE = 4 * LONGEST_TEMPLATE  # bytes of a file with a template, or with a system prompt
 _MEDIA = ("image", "images", "audio", "video")
 _TEXTS = ("id", "task", "group", "question", "prompt")
-GIVEN = (*_TEXTS, "choices", "metadata", *_MEDIA)
+SUBTITLES = "subtitles"  # the key of the metadata: a file, or the text
+GIVEN = (*_TEXTS, "choices", "metadata", SUBTITLES, *_MEDIA)
 # Fields that hold or judge the answer. A model must not see them.
 WITHHELD = frozenset((*FIELDS, *ANSWER_ALIASES, "reference_texts")) - {*GIVEN, "epoch", "messages"}
 
@@ -171,6 +173,7 @@ def fields_of(sample: Sample) -> dict[str, Any]:
         "prompt": sample.prompt,
         "choices": letters(sample) or None,
         "metadata": sample.metadata,
+        SUBTITLES: sample.metadata.get(SUBTITLES),
     }
     images = (sample.image is not None) + len(sample.images or ())
     fields["image"] = Slot("image", tuple(range(images)))
