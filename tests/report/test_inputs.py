@@ -132,7 +132,8 @@ def test_every_image_has_a_url(browser: TestClient):
     assert browser.get("/media/a?row=1&kind=images").status_code == 404
     assert browser.get("/media/a?row=0&kind=images&item=-1").status_code == 400
     assert browser.get("/media/a?row=0&kind=images&item=1]").status_code == 400
-    assert browser.get("/media/a?row=0&kind=video").status_code == 400  # only named
+    assert browser.get("/media/a?row=0&kind=video").status_code == 404  # there is no such file
+    assert browser.get("/media/a?row=2&kind=video").status_code == 404  # "film" is not a video
 
 
 def test_the_table_of_samples_shows_inputs(browser: TestClient):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "audio_file",
+    "frame_count",
     "frame_places",
     "frame_rules",
     "image_file",
@@ -195,14 +196,28 @@ def video_frames(
     """
     av = require_decoder()
     try:
-        times = _times(av, content)
-        total = len(times) - 1
-        places = set(frame_places(total, count) if per_second is None else timed_places(times, per_second, count))
+        places = _places(av, content, count, per_second)
         return tuple(jpeg(_fitting(image, max_pixels)) for image in _decoded(av, content, places, policy))
     except MediaError:
         raise
     except Exception as fault:  # noqa: BLE001 - decoders of damaged files raise anything
         raise MediaError(f"the video cannot be decoded: {fault_text(fault)}") from None
+
+
+def frame_count(content: bytes, count: int, per_second: float | None = None) -> int:
+    """The number of `video_frames`, without decoding them."""
+    av = require_decoder()
+    try:
+        return len(_places(av, content, count, per_second))
+    except MediaError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - readers of damaged files raise anything
+        raise MediaError(f"the video cannot be read: {fault_text(fault)}") from None
+
+
+def _places(av: Any, content: bytes, count: int, per_second: float | None) -> set[int]:
+    times = _times(av, content)
+    return set(frame_places(len(times) - 1, count) if per_second is None else timed_places(times, per_second, count))
 
 
 def _times(av: Any, content: bytes) -> list[float]:

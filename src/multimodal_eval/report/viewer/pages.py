@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.core.errors import ConfigError, MediaError, MultimodalEvalError, OutsideError, RunFolderError
 from multimodal_eval.evaluation.choices import options_of
+from multimodal_eval.media.content import is_url
+from multimodal_eval.media.outgoing import video_file
 from multimodal_eval.report.highlight import Highlighted, Span, highlighted
 from multimodal_eval.report.media import audio_file, image_file, media_policy
 from multimodal_eval.report.samples import marked_letter
@@ -37,6 +39,7 @@ from multimodal_eval.report.viewer.sample_query import (
     whole_number,
 )
 from multimodal_eval.report.viewer.samples_view import SWAPPED, ValueLists, reading_of_row, samples_view
+from multimodal_eval.report.viewer.sent_frames import SentFrames, ShownVideo
 from multimodal_eval.report.viewer.store import Store
 
 CACHED = 600  # seconds that a browser keeps an image
@@ -64,6 +67,7 @@ class Pages:
     histograms: Histograms
     value_lists: ValueLists
     media_roots: tuple[Path, ...] = ()
+    frames: SentFrames = field(default_factory=SentFrames)
 
     def _page(self, template: str, **content: Any) -> Response:
         return HTMLResponse(self.templates.get_template(template).render(folder=self.folder, **content))
@@ -131,6 +135,7 @@ class Pages:
             judged=run.verdicts_on(row, {metric.name: metric.details for metric in metrics}),
             media=media,
             more_images=more_images,
+            video=self._video(run, row, sample),
             query=query,
             at=at,
             total=total,
@@ -152,20 +157,31 @@ class Pages:
         before, after = ((at, around[at]) if at in around else None for at in (position - 1, position + 1))
         return position, total if position < total else None, before, after
 
+    def _video(self, run: ViewedRun, row: int, sample: Mapping[str, Any]) -> ShownVideo | None:
+        """The video of a sample; None if it has none, or one on the network."""
+        source = self.store.media(run, row, "video") if sample.get("has_video") else None
+        if source is None or is_url(source):
+            return None
+        return ShownVideo(self.frames.count(run, source, media_policy(run.folder, run.info, self.media_roots)))
+
     def media(self, request: Request) -> Response:
-        """A re-encoded image of a sample, or its audio. URLs are never fetched."""
+        """A re-encoded image of a sample, its audio or video, or a frame as sent. URLs are never fetched."""
         run = self._run(request)
         parameters = dict(refuse_repeated(request))
         kind = parameters.get("kind", "image")
-        source = self.store.media(run, whole_number(parameters, "row"), kind, whole_number(parameters, "item"))
+        row, item = whole_number(parameters, "row"), whole_number(parameters, "item")
+        source = self.store.media(run, row, "video" if kind == "frames" else kind, item)
         if source is None:
             raise MediaError(f"the sample has no such {kind}")
         policy = media_policy(run.folder, run.info, self.media_roots)
-        if kind != "audio":
+        if kind == "frames":
+            frame = self.frames.frame(run, row, item, source, policy)
+            return Response(frame, media_type="image/jpeg", headers={"cache-control": f"private, max-age={CACHED}"})
+        if kind in ("image", "images"):
             size = next((SIZES[name] for name in SIZES if name in parameters), IMAGE_SIZE)
             media_type, content = image_file(source, policy, size)
             return Response(content, media_type=media_type, headers={"cache-control": f"private, max-age={CACHED}"})
-        media_type, content = audio_file(source, policy)
+        media_type, content = audio_file(source, policy) if kind == "audio" else video_file(source, policy)
         return ranged(content, media_type, request.headers.get("range"))
 
 

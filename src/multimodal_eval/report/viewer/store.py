@@ -39,7 +39,7 @@ from multimodal_eval.report.viewer.sample_query import PAGE, SEARCHED, SampleQue
 
 KEPT_SEARCHES = 12
 MANY = 20_000  # samples
-SERVED = ("image", "images", "audio")  # a video is only named
+SERVED = ("image", "images", "audio", "video")
 _EXPORTED = ("choices", "epoch")  # in addition to question and answer, if a sample has them
 # The columns of the samples table. Media content may be large, so the table only checks whether there is any.
 _TEXTS = ("question", "generated_answer", *SEARCHED["references"], "error", "choices", "epoch")
@@ -214,7 +214,7 @@ class Store:
             return sample, _single_row(session, run.score_files([part])[0], "*", row)
 
     def media(self, run: ViewedRun, row: int, kind: str, item: int = 0) -> str | bytes | None:
-        """The name or the content of an image or audio of a row. `item` is the index in `images`."""
+        """The name or the content of an image, audio or video of a row. `item` is the index in `images`."""
         if kind not in SERVED:
             raise UnknownNameError("kind of media", kind[:100], SERVED)
         part = _part(run, row)
