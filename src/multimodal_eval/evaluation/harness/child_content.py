@@ -51,15 +51,15 @@ def parameters(given: dict[str, Any], *, longest: int, stops: bool) -> dict[str,
 
 
 def with_marks(text: object, media: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts of a message: media at the marks `<image>` if there are as many, otherwise before the text."""
-    pieces = re.split(r"<image>", str(text))
-    if not media or len(pieces) != len(media) + 1:
-        return [*media, {"type": "text", "text": str(text)}]
-    parts: list[dict[str, Any]] = []
-    for piece, item in zip(pieces, [*media, None], strict=True):
-        parts += [{"type": "text", "text": piece}] if piece.strip() else []
-        parts += [item] if item is not None else []
-    return parts
+    """The parts of a message: media at the marks of their kind if there are as many, otherwise before the text."""
+    whole = str(text)
+    of_kind = {kind: [item for item in media if item["type"] == kind] for kind in ("image", "audio", "video")}
+    marked = {f"<{kind}>": iter(items) for kind, items in of_kind.items() if 0 < len(items) == whole.count(f"<{kind}>")}
+    before = [item for item in media if f"<{item['type']}>" not in marked]
+    if not marked:
+        return [*before, {"type": "text", "text": whole}]
+    pieces = [piece for piece in re.split(f"({'|'.join(marked)})", whole) if piece.strip()]
+    return [*before, *(next(marked[piece]) if piece in marked else {"type": "text", "text": piece} for piece in pieces)]
 
 
 def written_parts(message: dict[str, Any], place: Path) -> list[dict[str, Any]]:
