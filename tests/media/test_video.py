@@ -64,7 +64,8 @@ def test_frames_per_second_with_a_limit(film, kind):
     frames = video_frames(content, 8, MediaPolicy(), per_second=3)
     assert greys_of(frames) == pytest.approx([10, 50, 80, 110, 150, 180], abs=4.9)
     assert video_frames(content, 4, MediaPolicy(), per_second=3) == video_frames(content, 4, MediaPolicy())
-    assert len(video_frames(content, 8, MediaPolicy(), per_second=0.1)) == 1  # never none
+    counts = [len(video_frames(content, 8, MediaPolicy(), per_second=rate)) for rate in (0.1, 0.7, 0.8, 1.2)]
+    assert counts == [1, 1, 2, 2]  # 0.2 (never none), 1.4, 1.6 and 2.4, rounded
     assert len(video_frames(content, 100, MediaPolicy(), per_second=90)) == 20  # each frame once
 
 
