@@ -56,7 +56,6 @@ DATA = (
     "tests/text/scene_graphs/",
     "tests/text/test_alignment.py",
     "tests/tools/test_words.py",
-    "tools/build_demo.py",
     "tools/demo_dialogues.yaml",
     "tools/shapes_clip/",
     "tools/words.py",
