@@ -23,7 +23,6 @@ from multimodal_eval.core.sample import ANSWER_ALIASES
 from multimodal_eval.core.setting_words import in_words
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.evaluation.harness import harness_of
-from multimodal_eval.resources.catalogue import CATALOGUE
 
 MODEL_OPTIONS = ("encoder", "model")  # metric options that are a name or a folder
 
@@ -186,7 +185,11 @@ def _absolute(key: str, value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {part: _absolute(key, item) for part, item in value.items()}
-    if not isinstance(value, str) or not value or value in CATALOGUE:
+    if not isinstance(value, str) or not value:
+        return value
+    from multimodal_eval.resources.catalogue import CATALOGUE
+
+    if value in CATALOGUE:
         return value
     head, colon, tail = value.rpartition(":")
     for kind, name in (("", value), (head + colon, tail)):

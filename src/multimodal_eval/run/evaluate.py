@@ -19,7 +19,6 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.config import ConfigSource
-from multimodal_eval.run.continuing import Asked, continue_run, judges_again, resumed_plan, with_asked
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.generation import Model, generation_of, label_of, settled
 from multimodal_eval.run.judging import Judge, JudgeSettings, with_judge
@@ -114,6 +113,8 @@ def resume(
     `base_url`, `key_env`, `use_cache`, `use_probe`, `retry_failures`. `judging` does so for the judges. `judge` is the
     generator or the function that judges, or a list of them; those with a name are found by it.
     """
+    from multimodal_eval.run.continuing import Asked, continue_run, judges_again, resumed_plan, with_asked
+
     folder = RunFolder(location)
     info = folder.read_info()
     folder.refuse_links_out()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -18,10 +18,10 @@ from multimodal_eval.core.metric import check_name, configured
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.setting_words import Sections, in_words
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
-from multimodal_eval.generate.prices import price_of, read_prices
-from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.generate.turns import Draft
-from multimodal_eval.judges.forms.by_name import form_of, judge_text
+
+if TYPE_CHECKING:  # imported by the functions that need them: most runs ask no judge
+    from multimodal_eval.generate.protocol import Generator
+    from multimodal_eval.generate.turns import Draft
 
 __all__ = [
     "CHANGEABLE",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-Judge = str | JudgeModel | Generator | Callable[..., Any]
+Judge: TypeAlias = "str | JudgeModel | Generator | Callable[..., Any]"
 # Settings of a judge that change no verdict; they may change while a run is continued.
 CHANGEABLE = ("base_url", "key_env", *EFFORT)
 
@@ -209,6 +209,8 @@ def _without_prices(judge: JudgeConfig) -> JudgeConfig:
 def with_prices(judge: JudgeConfig) -> JudgeConfig:
     """The judge with the prices of its models; those that are known are not read again."""
     if judge.prices is not None and any(model.price is None for model in judge.models):
+        from multimodal_eval.generate.prices import price_of, read_prices
+
         path = Path(judge.prices)
         prices = read_prices(path)
         models = [
@@ -371,6 +373,8 @@ def _converted(content: Any, source: str) -> JudgeConfig:
 
 def judge_card(source: str) -> str:
     """The file of a judge, and the request for a sample whose fields are their names in capitals."""
+    from multimodal_eval.judges.forms.by_name import form_of, judge_text
+
     judge = read_judge(source)
     text = Path(source).read_text(encoding="utf-8") if is_file(source) else judge_text(source)
     form = form_of(judge)

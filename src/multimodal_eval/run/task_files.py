@@ -11,11 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal_eval.benchmarks.data_files import contact, place_of
 from multimodal_eval.benchmarks.recipes import find_recipe, task_of
 from multimodal_eval.benchmarks.task_format import TaskData, TaskFile
 from multimodal_eval.core.config import RunConfig, TaskOrigin
@@ -29,8 +28,10 @@ from multimodal_eval.data.readers.files import describe_file, file_set, further_
 from multimodal_eval.data.runs.grants import named_files
 from multimodal_eval.evaluation.harness import harness_of
 from multimodal_eval.run.config import ConfigSource, is_task_file, load_config, merged_columns
-from multimodal_eval.run.harness_tasks import HarnessTask, harness_task, is_harness_task
 from multimodal_eval.run.judging import is_file
+
+if TYPE_CHECKING:
+    from multimodal_eval.run.harness_tasks import HarnessTask
 
 __all__ = ["OpenedTask", "TaskFile", "copy_of", "open_task", "opened_recipe", "with_task"]
 
@@ -156,6 +157,8 @@ def open_task(
         from multimodal_eval.run.installed_tasks import installed_task
 
         return OpenedTask(**installed_task(*named, task_data, may_download=may_download))
+    from multimodal_eval.run.harness_tasks import harness_task, is_harness_task
+
     path = find_recipe(data) or Path(data)
     naming = NamingFile(path, "the task file", allow_outside)
     if is_harness_task(content := read_tagged_yaml(path, "the task file")[0]):
@@ -237,6 +240,8 @@ def _place(naming: NamingFile, task: TaskFile, data: TaskData, given: Path | Non
             f"{naming.path}: `data` needs one of `path`, `hub` and `source`. Got {' and '.join(kinds) or 'none'}"
         )
     if data.path is None:
+        from multimodal_eval.benchmarks.data_files import place_of
+
         chosen = place_of(task.name, data, given)
         return chosen.path, chosen.commit
     return given or naming.inside_with_content("data", data.path, "Name it with --data FILE"), None
@@ -248,6 +253,8 @@ def _contact(
     """Refuse data that are not as the file says. With `allow_partial`, another number of rows is only noted."""
     if not isinstance(data.rows, int) and not isinstance(data.columns, list):
         return ()
+    from multimodal_eval.benchmarks.data_files import contact
+
     seen = contact(data, place)
     if seen.rows_fault and not allow_partial:
         raise ConfigError(

@@ -7,30 +7,23 @@ Child processes are spawned, end together with this one, and pass errors back un
 
 from __future__ import annotations
 
+import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.core.machine import cores
+from multimodal_eval.core.errors import described
+from multimodal_eval.core.machine import cores, initialise_child, main_hidden
+from multimodal_eval.core.metric_failures import exit_error
 from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Crashed, Inline, Job, Phase, in_order
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
     from multimodal_eval.run.step import Step
-
-
-import pickle
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import get_context
-
-from multimodal_eval.core.errors import described
-from multimodal_eval.core.machine import initialise_child, main_hidden
-from multimodal_eval.core.metric_failures import exit_error
 
 MIN_PARTS = 3  # for processes
 STARTING = 1.0  # seconds of processor time that it takes to start processes
@@ -151,8 +144,6 @@ def _in_processes(job: Job, phase: Phase, items: Sequence[Any], workers: int) ->
     """Use a process pool. A crash breaks the whole pool; the items in progress are then tried one by one."""
     from concurrent.futures.process import BrokenProcessPool
 
-    from multimodal_eval.run.engine.local import process_pool
-
     left = list(items)
     while left:
         with process_pool(workers) as pool:
@@ -172,8 +163,6 @@ def _in_processes(job: Job, phase: Phase, items: Sequence[Any], workers: int) ->
 def _alone(job: Job, phase: Phase, item: Any) -> Any:
     from concurrent.futures.process import BrokenProcessPool
 
-    from multimodal_eval.run.engine.local import process_pool
-
     for _ in range(TRIES):
         with process_pool(1) as pool:
             try:
@@ -184,8 +173,6 @@ def _alone(job: Job, phase: Phase, item: Any) -> Any:
 
 
 def _submit(pool: ProcessPoolExecutor, job: Job, phase: Phase, item: Any) -> Future[Any]:
-    from multimodal_eval.run.engine.local import submit
-
     return submit(pool, _work, job, replace(phase, items=()), item)
 
 
@@ -197,6 +184,9 @@ def _work(job: Job, phase: Phase, item: Any) -> Any:
 
 def process_pool(workers: int) -> ProcessPoolExecutor:
     """A pool of processes; use it with `submit`."""
+    from concurrent.futures import ProcessPoolExecutor  # imported here: most runs need no process
+    from multiprocessing import get_context
+
     # Spawned, because a process forked from one with threads may hang.
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=initialise_child)
 

@@ -15,14 +15,13 @@ from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mea
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.signature import Signature
 from multimodal_eval.core.yaml_text import read_yaml
-from multimodal_eval.generate.prices import with_price
-from multimodal_eval.generate.protocol import Generator
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
 from multimodal_eval.run.plan import Plan
 
 if TYPE_CHECKING:  # imported by the functions that need them: most runs have answers and ask no model
     from multimodal_eval.generate.prompts import Prompts
+    from multimodal_eval.generate.protocol import Generator
     from multimodal_eval.run.generation.batch import Batch
 
 __all__ = [
@@ -137,6 +136,7 @@ def with_model(config: RunConfig, model: Model | None) -> RunConfig:
         generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
     if generation is None:
         return config
+    from multimodal_eval.generate.prices import with_price
     from multimodal_eval.generate.prompts import with_files
 
     if generation.serve is not None and generation.server is None:
@@ -148,6 +148,8 @@ def with_model(config: RunConfig, model: Model | None) -> RunConfig:
 
 def with_changes(config: GenerationConfig, changes: dict[str, Any]) -> GenerationConfig:
     """The settings of a run that is continued. Only those may change that change no answer."""
+    from multimodal_eval.generate.prices import with_price
+
     for name in changes:
         if name not in CHANGEABLE:
             raise ConfigError(
