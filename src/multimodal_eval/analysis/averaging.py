@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +20,7 @@ NOTHING_SCORED = "nothing scored"
 Aggregate = Callable[[Rows], Estimate]
 
 
-@dataclass(frozen=True)
-class Averaging:
+class Averaging(msgspec.Struct, frozen=True):
     """How rows are averaged: their clusters and strata."""
 
     clusters: Codes | None = None
@@ -30,7 +30,9 @@ class Averaging:
     def of(self, rows: NDArray[np.bool_] | Codes) -> Averaging:
         """The averaging of the selected rows."""
         clusters = None if self.clusters is None else self.clusters[rows]
-        return replace(self, clusters=clusters, strata=None if self.strata is None else self.strata.of(rows))
+        return msgspec.structs.replace(
+            self, clusters=clusters, strata=None if self.strata is None else self.strata.of(rows)
+        )
 
     def alone(self) -> Averaging:
         """The averaging of a slice, which may lack strata: the mean over its clusters, without weights."""

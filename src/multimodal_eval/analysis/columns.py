@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -22,8 +21,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 Codes = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One metric over all samples, in input order."""
 
     name: str
@@ -64,8 +62,7 @@ class Column:
         )
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(msgspec.Struct, frozen=True, dict=True):
     """What the aggregate of a metric needs, for all samples or some of them."""
 
     values: NDArray[np.float64]
@@ -223,8 +220,7 @@ _DECODER = msgspec.json.Decoder(_Names)
 _UNNAMED = _Names()
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedSystems:
+class ComparedSystems(msgspec.Struct, frozen=True):
     """The system that gave the answer of a sample, the systems that it is compared with, and the sample's cluster."""
 
     system: str
@@ -238,8 +234,7 @@ class ComparedSystems:
         return (self.system, *self.others)
 
 
-@dataclass(frozen=True, slots=True)
-class Lineup:
+class Lineup(msgspec.Struct, frozen=True):
     """The systems of all samples of a comparison, in the order in which they occur."""
 
     systems: tuple[str, ...]  # that gave the answers of the samples

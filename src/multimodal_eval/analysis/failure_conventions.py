@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -68,8 +67,7 @@ def _refused_by_name(name: str) -> Iterator[None]:
         ) from None
 
 
-@dataclass(frozen=True)
-class Conventions:
+class Conventions(msgspec.Struct, frozen=True):
     """A column as it is aggregated, and what the other convention makes of it."""
 
     stored: Column  # as it was scored
@@ -84,8 +82,8 @@ class Conventions:
         """The same for the selected rows."""
         if self.failed is None or self.unknown is None:
             stored = self.stored.at(rows)
-            return replace(self, stored=stored, column=stored)
-        return replace(
+            return msgspec.structs.replace(self, stored=stored, column=stored)
+        return msgspec.structs.replace(
             self,
             stored=self.stored.at(rows),
             column=self.column.at(rows),
@@ -149,7 +147,7 @@ def conventions_of(run: Stored, metric: Metric | None, column: Column, metrics: 
 def _with_lacking_parts(column: Column, lacking: Renormalised, counts: bool) -> Conventions:
     """A composite that leaves missing parts out: if failures count, a part that the answer failed at is 0."""
     ends = lacking.lowest, lacking.highest
-    as_worst = replace(column, values=lacking.counted, scored=~np.isnan(lacking.counted))
+    as_worst = msgspec.structs.replace(column, values=lacking.counted, scored=~np.isnan(lacking.counted))
     if not counts:
         return Conventions(column, column, as_worst, counts, lacking.failed, lacking.unknown, ends)
     import pyarrow.compute as pc
@@ -157,8 +155,8 @@ def _with_lacking_parts(column: Column, lacking: Renormalised, counts: bool) -> 
     rows = booleans(lacking.failed)
     status = pc.if_else(rows, "missing_input", column.status)
     reason = pc.if_else(rows, "the answer failed at a part", column.reason)
-    stored = replace(column, scored=column.scored & ~lacking.failed, status=status, reason=reason)
-    as_worst = replace(as_worst, status=status, reason=reason)
+    stored = msgspec.structs.replace(column, scored=column.scored & ~lacking.failed, status=status, reason=reason)
+    as_worst = msgspec.structs.replace(as_worst, status=status, reason=reason)
     return Conventions(stored, as_worst, column, counts, lacking.failed, lacking.unknown, ends)
 
 

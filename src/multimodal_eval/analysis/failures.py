@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Final, Literal, Protocol
 
@@ -80,8 +79,7 @@ class Stored(Protocol):
         """The content of run.json."""
 
 
-@dataclass(frozen=True)
-class FailureRule:
+class FailureRule(msgspec.Struct, frozen=True):
     """What a failed answer counts as: a value, or without one a blank answer, or nothing."""
 
     label: str  # in signatures
@@ -233,7 +231,7 @@ def counted(run: Stored, metric: Metric | None, column: Column, failed: Codes, r
         if fresh is not None:
             table[failed] = _stats(fresh, table.shape[1], column.name)
         stats = table[is_scored]
-    return replace(column, values=values, scored=is_scored, stats=stats, parts=parts)
+    return msgspec.structs.replace(column, values=values, scored=is_scored, stats=stats, parts=parts)
 
 
 def _stats(scores: Scores, width: int, name: str) -> NDArray[np.float64]:
@@ -278,8 +276,7 @@ def _samples(run: Stored, rows: Codes) -> list[Sample]:
 _SHOWN_IDS = 20
 
 
-@dataclass(frozen=True)
-class UnscoredReason:
+class UnscoredReason(msgspec.Struct, frozen=True):
     """A reason for which samples have no score, or are scored with a warning."""
 
     reason: str

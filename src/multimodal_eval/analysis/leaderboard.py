@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -565,12 +565,12 @@ def _with_lacking_parts(
     lacking = renormalised(run)
     if lacking is None:
         return scores, failed
-    column = replace(scores.column, values=lacking.counted, scored=~np.isnan(lacking.counted))
+    column = msgspec.structs.replace(scores.column, values=lacking.counted, scored=~np.isnan(lacking.counted))
     more = dict.fromkeys(np.flatnonzero(lacking.failed[rows]).tolist(), NOT_SCORABLE)
-    return replace(scores, column=column, values=lacking.counted[rows]), more | failed
+    return msgspec.structs.replace(scores, column=column, values=lacking.counted[rows]), more | failed
 
 
 def _counted(run: Run, scores: AlignedScores, rows: Codes, failed: Codes, rule: FailureRule) -> AlignedScores:
     column = counted(run, scores.metric, scores.column, np.sort(rows[failed]), rule)
     values = column.parts[scores.part] if scores.part else column.values
-    return replace(scores, column=column, values=values[rows])
+    return msgspec.structs.replace(scores, column=column, values=values[rows])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from shlex import quote
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -256,8 +256,7 @@ def metrics_behind(run: Stored, name: str) -> list[Metric]:
     return [part for each in known if (part := metric_of(run, each)) is not None]
 
 
-@dataclass(frozen=True)
-class AlignedScores:
+class AlignedScores(msgspec.Struct, frozen=True):
     """The scores of one metric in one run, with rows in the common order."""
 
     column: Column
@@ -339,8 +338,7 @@ Vector = NDArray[np.float64]
 RowNumbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class ScoredRows:
+class ScoredRows(msgspec.Struct, frozen=True):
     """One run: the row of each sample, and the values of its metrics (NaN if unscored)."""
 
     run: Run

@@ -7,8 +7,8 @@ So runs are compared on the samples with the same parts, and a part that an answ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.columns import Codes, column_names, read_column, read_values
@@ -22,8 +22,7 @@ from multimodal_eval.stats.intervals import Vector
 __all__ = ["Renormalised", "renormalised", "same_parts"]
 
 
-@dataclass(frozen=True)
-class Renormalised:
+class Renormalised(msgspec.Struct, frozen=True):
     """The composites of a run's samples if parts without a score count."""
 
     parts: Vector  # as they enter the composite (samples x parts), with those that the answer failed at as 0

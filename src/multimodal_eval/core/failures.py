@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError, shorten
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"default(?:@\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """A regular expression, and the texts with which a match starts after white space (lower case; 8 bytes count)."""
 
     regex: str
@@ -161,8 +161,7 @@ ERROR_PATTERNS = expanded(None)  # the default
 _BLANK_STARTS = bytes([*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2, 0xE3])
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True):
     """Rows whose generator failed, with the reason, and rows with a blank answer."""
 
     failed: dict[int, str]

@@ -10,8 +10,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePath
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError
 
@@ -49,8 +50,7 @@ def links_out(folder: Path, names: Iterable[str]) -> Iterator[Path]:
             yield from links_out(folder, inner)
 
 
-@dataclass(frozen=True)
-class NamingFile:
+class NamingFile(msgspec.Struct, frozen=True):
     """A file of somebody else that names other files: a task or a judge. They must be in its folder.
 
     What they contain may be sent to a model or be published. With `allow_outside`, the user has allowed every path.

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError
 
@@ -130,11 +131,10 @@ def _is_character(node: Node) -> bool:
     return node[0] in _CHARACTERS
 
 
-@dataclass
-class _State:
+class _State(msgspec.Struct):
     """One place of a pattern: it leads to others at once, after a character, or if an anchor holds."""
 
-    after: list[int] = field(default_factory=list)
+    after: list[int] = msgspec.field(default_factory=list)
     character: int | None = None  # an index of `LinearPattern.characters`
     anchor: int | None = None  # an index of `LinearPattern.anchors`
 

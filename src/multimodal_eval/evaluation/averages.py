@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from math import fsum
 from types import MappingProxyType
@@ -70,8 +69,7 @@ class NoGroupError(ConfigError):
     """An average over groups of which none has a scored sample."""
 
 
-@dataclass(frozen=True)
-class Average:
+class Average(msgspec.Struct, frozen=True, dict=True):
     """A way to average. `members` are the averages of a mean, with their names; a name may be empty."""
 
     kind: Kind

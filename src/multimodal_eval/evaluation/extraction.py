@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig
@@ -38,8 +39,7 @@ FALLBACK = Option(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(msgspec.Struct, frozen=True):
     """What the judge finds in an answer: a choice, none, or a reason why its verdict is not known."""
 
     choice: str | None = None

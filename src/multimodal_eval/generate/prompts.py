@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -100,7 +100,7 @@ def read_shots(path: str | Path, count: int | None, seed: int, policy: MediaPoli
     if count is not None:
         samples.sort(key=lambda sample: hashlib.sha256(f"{seed}:{sample.id}".encode()).digest())
     if policy.root is not None:
-        policy = replace(policy, root=source.data_files.folder.absolute())
+        policy = msgspec.structs.replace(policy, root=source.data_files.folder.absolute())
     return Shots(tuple(samples), len(samples) if count is None else count, policy)
 
 

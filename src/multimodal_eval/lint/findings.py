@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,8 +64,7 @@ CODES = {
 }
 
 
-@dataclass
-class Values:
+class Values(msgspec.Struct):
     """Running statistics of a metric's values, updated part by part."""
 
     bounds: Bounds = (None, None)
@@ -74,7 +73,7 @@ class Values:
     scored: int = 0
     lowest: float = np.inf
     highest: float = -np.inf
-    unscored_rows: list[int] = field(default_factory=list)
+    unscored_rows: list[int] = msgspec.field(default_factory=list)
     at_low: int = 0
     at_high: int = 0
 

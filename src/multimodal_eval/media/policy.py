@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from multimodal_eval.core.config import RunConfig
 
@@ -19,8 +20,7 @@ MEGAPIXELS = 1_000_000
 MEBIBYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class MediaPolicy:
+class MediaPolicy(msgspec.Struct, frozen=True):
     """Which sources are opened and how much of them is read.
 
     `root` is the folder that relative paths start from. Paths that lead out of it are refused unless `allow_outside`.

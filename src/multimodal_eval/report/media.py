@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ def media_policy(folder: RunFolder, info: RunInfo, roots: Sequence[Path] = (), *
     policy = policy_of(Consent(folder, info, media_roots=roots).config)
     wants_urls = info.config.allow_image_urls
     advice = policy.advice if policy == policy_of(info.config) else ADVICE
-    return replace(policy, allow_urls=fetch and wants_urls, advice=advice)
+    return msgspec.structs.replace(policy, allow_urls=fetch and wants_urls, advice=advice)
 
 
 def media_name(source: object) -> str:
@@ -132,7 +132,7 @@ class AudioEmbedder:
         """The audio as a data URI if it is small enough."""
         name = media_name(source)
         try:
-            kind, content = audio_file(source, replace(policy, max_bytes=AUDIO_BYTES))
+            kind, content = audio_file(source, msgspec.structs.replace(policy, max_bytes=AUDIO_BYTES))
         except AudioError as fault:
             return ShownAudio(name, reason=str(fault))
         if len(content) > self.bytes_left:

@@ -102,7 +102,7 @@ def with_asked(asked: Asked, run: RunContext, consent: Consent) -> None:
         consent.refuse(asks_model=True)  # also for damaged answers of a finished run
         settings = with_changes(run.plan.config.generation, dict(asked.generation or {}))
         config = msgspec.structs.replace(run.plan.config, generation=settings)
-        run.plan = dataclasses.replace(run.plan, config=config)
+        run.plan = msgspec.structs.replace(run.plan, config=config)
         run.generation = generation_again(run.plan, asked.model, folder.label)
         _rewrite(run, **_described_model(run.info, settings))
     elif asked.generation:

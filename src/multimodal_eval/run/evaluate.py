@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -133,7 +132,7 @@ def resume(
             f"and score them with, for example: mmeval score {folder.label} --task vqa"
         )
     if allow_empty:
-        plan = dataclasses.replace(plan, config=msgspec.structs.replace(plan.config, allow_empty=True))
+        plan = msgspec.structs.replace(plan, config=msgspec.structs.replace(plan.config, allow_empty=True))
     settle = partial(with_asked, Asked(model, generation, judge, judging))
     continue_run(plan, consent, settle, Engine.of(engine, workers), progress, accept_open=accept_open)
     return Run(location)

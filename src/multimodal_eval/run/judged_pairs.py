@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
@@ -235,7 +235,9 @@ def ranking(
     if judge.form != "pairwise":
         raise ConfigError(f"the judge {judge.name!r} has the form {judge.form!r}; a ranking needs the form 'pairwise'")
     plan = comparing_plan(runs[0], judge, media_roots)
-    plan = replace(plan, config=msgspec.structs.replace(plan.config, seed=seed))  # of the order, if they may stop early
+    plan = msgspec.structs.replace(
+        plan, config=msgspec.structs.replace(plan.config, seed=seed)
+    )  # of the order, if they may stop early
     samples = comparison_samples(runs, choice.pairs(len(runs)), allow_partial=allow_partial)
 
     def chosen() -> Iterator[Sample]:

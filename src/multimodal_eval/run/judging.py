@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -48,8 +47,7 @@ Judge: TypeAlias = "str | JudgeModel | Generator | Callable[..., Any]"
 CHANGEABLE = ("base_url", "key_env", *EFFORT)
 
 
-@dataclass(frozen=True)
-class JudgeSettings:
+class JudgeSettings(msgspec.Struct, frozen=True):
     """Settings for all judges of a run. None leaves each judge its own."""
 
     models: Sequence[Judge] = ()

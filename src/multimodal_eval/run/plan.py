@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,8 +31,7 @@ PART_SIZE = 10_000
 PART_SIZE_WITH_MODEL = 256
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What a run will compute."""
 
     config: RunConfig
@@ -48,7 +46,7 @@ class Plan:
     def without_extras(self) -> Plan:
         """The plan for samples that have no references."""
         metrics = tuple(metric for metric in self.metrics if metric.name not in self.extras)
-        return replace(self, metrics=metrics, extras=())
+        return msgspec.structs.replace(self, metrics=metrics, extras=())
 
     @property
     def part_size(self) -> int:

@@ -113,7 +113,7 @@ def rescoring_plan(
     consent.refuse_other_definitions(plan.metrics)
     names_all = judging is not None and bool(judging.models)
     chosen = settings.judges if names_all else [name for name, each in judges_changed.items() if each.get("models")]
-    return dataclasses.replace(plan, chosen=frozenset(chosen))
+    return msgspec.structs.replace(plan, chosen=frozenset(chosen))
 
 
 def _kept_settings(settings: RunConfig, changes: JsonObject, options: JsonObject) -> RunConfig:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +55,7 @@ _SAME = tuple(
 )
 
 
-@dataclass(frozen=True)
-class OpenedTask:
+class OpenedTask(msgspec.Struct, frozen=True):
     """A task file, resolved: the data, the settings of a run, those of asking a model, and what was not taken."""
 
     name: str
@@ -66,7 +64,7 @@ class OpenedTask:
     generation: JsonObject
     notes: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()  # those that a crosswalk compares
-    prompts: Mapping[str, JsonObject] = field(default_factory=dict)  # name -> settings of asking a model
+    prompts: Mapping[str, JsonObject] = msgspec.field(default_factory=dict)  # name -> settings of asking a model
 
     def asking(self, given: JsonObject) -> JsonObject:
         """The settings of asking a model, with those that are given on top; a prompt of the task by its name."""

@@ -14,9 +14,9 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, fsum, isinf, sqrt
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,8 +57,7 @@ def cluster_sums(values: Vector, clusters: Codes | None) -> Vector:
     return sums
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterError:
+class ClusterError(msgspec.Struct, frozen=True):
     """The standard error of an interval over clusters, and its degrees of freedom."""
 
     stderr: float

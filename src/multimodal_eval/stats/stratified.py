@@ -18,10 +18,10 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum, sqrt
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,8 +36,7 @@ _CACHED_DRAWS = 8  # draws of different sizes: for a whole run, and for each of 
 _BLOCK = 100  # resamples at a time
 
 
-@dataclass(frozen=True, slots=True)
-class Strata:
+class Strata(msgspec.Struct, frozen=True):
     """The stratum of each row, and the name and weight of each stratum."""
 
     codes: Codes
@@ -54,8 +53,7 @@ class Strata:
         return [name for name, weight, n in zip(self.names, self.weights, counts, strict=True) if weight and not n]
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
+class _Units(msgspec.Struct, frozen=True):
     """The clusters in the order of their codes, with their strata and rows."""
 
     row_unit: Codes  # of each row

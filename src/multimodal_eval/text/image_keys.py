@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote_to_bytes
@@ -32,8 +31,7 @@ _TEXT_FIELDS = ("id", "task", IMAGE, "question", "prompt", "group")  # fields th
 _DATA_URI = "data:"
 
 
-@dataclass(frozen=True)
-class ImageKeys:
+class ImageKeys(msgspec.Struct, frozen=True):
     """The key of each row: equal keys mean the same image. A row without a key, or with "", is an image of its own."""
 
     has_key: NDArray[np.bool_]

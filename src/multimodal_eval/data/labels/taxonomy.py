@@ -14,6 +14,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, shorten
 from multimodal_eval.core.yaml_text import read_yaml
 
@@ -32,8 +34,7 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
-@dataclass(frozen=True)
-class Encoded:
+class Encoded(msgspec.Struct, frozen=True):
     """Labels as codes, and the counts of labels outside the taxonomy, as they were written."""
 
     codes: Codes

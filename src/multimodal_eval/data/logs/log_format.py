@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from math import isfinite, isnan
@@ -27,8 +26,7 @@ _LONGEST = 80  # characters of a name, which becomes part of the name of a file
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly correct, incorrect, no answer
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(msgspec.Struct, frozen=True, dict=True):
     """The beginning of a file, by which its format is recognised."""
 
     path: Path
@@ -51,8 +49,7 @@ class Head:
         return all(f'"{name}"'.encode() in self.data for name in names)
 
 
-@dataclass(frozen=True)
-class RecordedScore:
+class RecordedScore(msgspec.Struct, frozen=True):
     """A score of the harness: the column, its direction and range, and the mean that the harness itself reports."""
 
     column: str
@@ -65,8 +62,7 @@ class RecordedScore:
     decimals: int | None = None  # to which the harness rounds its mean
 
 
-@dataclass(frozen=True)
-class LogInfo:
+class LogInfo(msgspec.Struct, frozen=True):
     """What a log says about itself."""
 
     harness: str
@@ -75,7 +71,7 @@ class LogInfo:
     task: str | None = None
     scores: tuple[RecordedScore, ...] = ()
     notes: tuple[str, ...] = ()  # what was left out, and why
-    settings: dict[str, Any] = field(default_factory=dict)  # of the generation: temperature, shots, …
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)  # of the generation: temperature, shots, …
 
 
 class LogFormat(Protocol):

@@ -7,10 +7,11 @@ the rule, cost almost nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.data.logs.log_format import Head, LogFormat
@@ -21,8 +22,7 @@ __all__ = ["FORMATS", "LOG_FORMATS", "is_dataset", "log_format", "log_formats", 
 _HEAD = 1 << 16  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """The module of a format below `data`, its suffixes, and texts of which its files have one near their beginning.
 
     Without such texts, no file is recognised.

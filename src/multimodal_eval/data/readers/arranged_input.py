@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,8 +43,7 @@ def sample_id(row: str) -> str:
     return row.rpartition("#")[0]
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(msgspec.Struct, frozen=True):
     """The order in which samples are drawn."""
 
     seed: int
@@ -65,8 +64,7 @@ class Draw:
         return self.first is not None and name not in self.first, digest
 
 
-@dataclass(frozen=True)
-class ArrangedInput:
+class ArrangedInput(msgspec.Struct, frozen=True):
     """The samples of another input: drawn in a random order, each repeated for a number of epochs."""
 
     source: FileInput | MemoryInput

@@ -7,9 +7,10 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+import msgspec
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.data.readers import limits
@@ -28,8 +29,7 @@ class DamagedStreamError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Some complete lines: their bytes, the number of the first line and its offset in the (decompressed) file."""
 
     data: bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unicodedata import is_normalized
@@ -29,8 +28,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _FIELDS = {"image_id": "id", "caption": "generated_answer"}  # column of the results -> field
 
 
-@dataclass(frozen=True)
-class CocoPair:
+class CocoPair(msgspec.Struct, frozen=True):
     """The samples of two files, the number of records with each field, and the number of blank captions."""
 
     samples: list[Sample]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
+
+import msgspec
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS
@@ -71,11 +72,10 @@ _ANSWER = ("generated_answer", *ANSWER_ALIASES)
 _NO_COLUMNS: Mapping[str, tuple[str, ...]] = {}
 
 
-@dataclass(frozen=True)
-class TakenColumns:
+class TakenColumns(msgspec.Struct, frozen=True):
     """Columns that are read as a field although they have another name, and notes about them."""
 
-    fields: Mapping[str, str] = field(default_factory=dict)  # column -> field
+    fields: Mapping[str, str] = msgspec.field(default_factory=dict)  # column -> field
     notes: tuple[str, ...] = ()
 
 
@@ -181,8 +181,7 @@ def map_flag(name: str, column: str) -> str:
 # suggestions
 
 
-@dataclass(frozen=True)
-class Suggestion:
+class Suggestion(msgspec.Struct, frozen=True):
     """The likely column of a field, and other columns that are possible too."""
 
     field: str

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,8 +49,7 @@ _TOGETHER = 256  # samples of the rest of a file in one piece
 _BLANK = "b"  # the kind of a blank answer
 
 
-@dataclass
-class Piece:
+class Piece(msgspec.Struct, dict=True):
     """The samples of one block: accepted rows, and samples that were checked in Python."""
 
     scanned: Scanned
@@ -90,8 +89,7 @@ class Piece:
         return {name: taken(column, self.order) for name, column in columns.items()}
 
 
-@dataclass(frozen=True)
-class ColumnPart:
+class ColumnPart(msgspec.Struct, frozen=True):
     """A part that consists of ranges of pieces."""
 
     ranges: Sequence[tuple[Piece, int, int]]  # piece, start, stop

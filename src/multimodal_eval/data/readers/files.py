@@ -10,10 +10,11 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from glob import escape, glob
 from pathlib import Path
 from urllib.parse import unquote
+
+import msgspec
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.records import InputFile
@@ -28,19 +29,17 @@ _ESCAPED = re.compile(r"\[[*?[]\]")  # a literal character as written by `glob.e
 _OPEN = re.compile(r"[*?[]")
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
+class DataFile(msgspec.Struct, frozen=True):
     """One file of an input, the columns that its `key=value` folders add to its records, and how it is read."""
 
     path: Path
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     questions: Path | None = None
     log: str | None = None  # the format, if it is a log of another harness
     prefix: str = ""  # of the ids, if several logs are read together
 
 
-@dataclass(frozen=True, slots=True)
-class FileSet:
+class FileSet(msgspec.Struct, frozen=True):
     """The files of an input name, in reading order, and the folder that contains them."""
 
     name: Path
@@ -120,12 +119,13 @@ def _logs(name: Path, files: Sequence[DataFile], log: str | None) -> tuple[DataF
         alike = [file.path for file in files if bare_suffix(file.path) in chosen.suffixes]
         _refuse_others(name, known[0], alike, formats)
     if len(logs) == 1:
-        return (replace(logs[0], log=known[0]),)
+        return (msgspec.structs.replace(logs[0], log=known[0]),)
     parts = [chosen.part_name(file.path) for file in logs]
     if chosen.harness:  # the files of a dataset have different ids
         _refuse_equal_parts(parts, logs)
     return tuple(
-        replace(file, log=known[0], prefix=f"{part}/" if part else "") for file, part in zip(logs, parts, strict=True)
+        msgspec.structs.replace(file, log=known[0], prefix=f"{part}/" if part else "")
+        for file, part in zip(logs, parts, strict=True)
     )
 
 

@@ -7,7 +7,6 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -122,12 +121,11 @@ class PredictionIndex:
         return self._decode(self._spool.read(self._ends[row] - start))
 
 
-@dataclass
-class JoinNotes:
+class JoinNotes(msgspec.Struct):
     """How many samples have values of the predictions that no field gets: by field, and by the name in the metadata."""
 
-    unused: Counter[str] = field(default_factory=Counter)  # fields that belong to the data, which lack them
-    metadata: Counter[str] = field(default_factory=Counter)
+    unused: Counter[str] = msgspec.field(default_factory=Counter)  # fields that belong to the data, which lack them
+    metadata: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, other: JoinNotes) -> None:
         """Add the notes of other samples."""

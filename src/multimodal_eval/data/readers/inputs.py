@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from multimodal_eval._native import text_hash
 from multimodal_eval.core.display import counted
@@ -278,7 +280,7 @@ class FileInput:
         role: Role = "predictions" if files is self.prediction_files else "data"
         pair: tuple[Role, str] | None = None if self.predictions is None else (role, str(files.name))
         taken = taken_columns(peeked(files.files[0].path, files.files[0].log), columns, self.annotators, pair)
-        return replace(taken, notes=(*taken.notes, self.numbering)) if self.numbering else taken
+        return msgspec.structs.replace(taken, notes=(*taken.notes, self.numbering)) if self.numbering else taken
 
     def _fill(self, index: PredictionIndex, join: Join, problems: Problems, summary: Summary) -> RecordChecker:
         assert self.prediction_files is not None
@@ -365,7 +367,11 @@ def _with_questions(data: FileSet, questions: Path | None) -> FileSet:
             raise ConfigError(f"{questions} is not a file of VQA questions: an object with a list `questions`")
     elif is_vqa:
         questions = questions_beside(data.files[0].path)
-    return data if questions is None else replace(data, files=(replace(data.files[0], questions=questions),))
+    return (
+        data
+        if questions is None
+        else msgspec.structs.replace(data, files=(msgspec.structs.replace(data.files[0], questions=questions),))
+    )
 
 
 def checker_of(

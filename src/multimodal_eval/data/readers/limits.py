@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import IO, NoReturn, Protocol, cast
+
+import msgspec
 
 from multimodal_eval.core.errors import InputError, Problem, shorten
 
@@ -39,8 +40,7 @@ _STEP, _RECORD = 50, 8  # bytes per value, and the values of a record besides it
 _VALUE = 100  # bytes of a decoded JSON value, with its share of the object that contains it
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """`expansion`: bytes of content per byte of the file. `record_mb`: memory of one record, in MB."""
 
     expansion: int = 100

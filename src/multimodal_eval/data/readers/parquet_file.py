@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from struct import Struct
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 from multimodal_eval.core.errors import Problem, shorten
 from multimodal_eval.data.readers import limits
@@ -194,8 +195,7 @@ _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # bytes of a value, by the numb
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(msgspec.Struct, frozen=True):
     kind: int
     size: int  # once it is decompressed
     stored: int
@@ -204,8 +204,7 @@ class _Page:
     start: int  # of the content in the file
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(msgspec.Struct, frozen=True):
     """A column of a row group, as the footer describes it."""
 
     kind: int  # the physical type
@@ -215,8 +214,7 @@ class _Chunk:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     rows: int
     chunks: list[_Chunk]
 
@@ -276,8 +274,7 @@ def _pages(file: IO[bytes], chunk: _Chunk) -> Iterator[_Page]:
         values += page.values if page.kind in (_DATA, _DATA_V2) else 0
 
 
-@dataclass(slots=True)
-class _Column:
+class _Column(msgspec.Struct):
     """The bytes of a column chunk: of its largest page, decompressed, and once all its values are decoded."""
 
     page: int = 0
@@ -336,8 +333,7 @@ def _longest(file: IO[bytes], page: _Page, codec: int) -> int:
     return min(longest, page.size)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
+class ReadPlan(msgspec.Struct, frozen=True):
     """How to read row groups: which, how many rows at once, and what is wrong with the next one."""
 
     groups: list[int]
@@ -368,13 +364,12 @@ def plan_reading(parquet: pq.ParquetFile, path: Path, row_groups: Sequence[int] 
     return ReadPlan(chosen, max(1, min(most, _TOGETHER // max(1, longest))), fault)
 
 
-@dataclass(slots=True)
-class _Footer:
+class _Footer(msgspec.Struct):
     """The row groups of a file, and the sizes of those that were measured."""
 
     deep_column: str | None  # that has too many levels
     groups: list[_Group]
-    _sizes: dict[int, _GroupSizes] = field(default_factory=dict)
+    _sizes: dict[int, _GroupSizes] = msgspec.field(default_factory=dict)
 
     def sizes(self, number: int, stream: IO[bytes], file: str, size: int, repeats: Sequence[bool]) -> _GroupSizes:
         """The sizes of one row group."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from multimodal_eval.core.errors import InputError, Problem
 
@@ -14,11 +15,10 @@ MAX_KEPT = 1000  # a file with a billion bad lines must not fill the memory
 MAX_COUNTED = 500_000  # nor take hours
 
 
-@dataclass
-class Problems:
+class Problems(msgspec.Struct):
     """The problems of one input."""
 
-    kept: list[Problem] = field(default_factory=list)
+    kept: list[Problem] = msgspec.field(default_factory=list)
     total: int = 0
 
     def add(self, code: str, message: str, **where: Any) -> None:

@@ -6,11 +6,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.metric import is_number
@@ -107,8 +108,7 @@ def parse_map(pairs: Mapping[str, str] | None) -> dict[str, tuple[str, ...]]:
     return columns
 
 
-@dataclass(frozen=True, slots=True)
-class CheckerNotes:
+class CheckerNotes(msgspec.Struct, frozen=True):
     """What a checker has noted about its records, without the problems."""
 
     shapes: dict[tuple[str, ...], int]

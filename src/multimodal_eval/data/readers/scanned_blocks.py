@@ -10,13 +10,13 @@ import csv
 import io
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -109,25 +109,25 @@ class RecordBlock(Protocol):
         """The record of a line, or None; `last_good` is the number of the last line that is a record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(msgspec.Struct, frozen=True):
     """The end of a file that is read record by record, because something in it is unusual."""
 
     records: Callable[[Problems], Iterator[Record]]
 
 
-@dataclass
-class CheckedLines:
+class CheckedLines(msgspec.Struct):
     """The lines of a block that are checked in Python, and their places among the accepted rows."""
 
     block: RecordBlock
     scanned: Scanned
     last_good: int  # the number of the last line that is a record
-    samples: list[Sample] = field(default_factory=list)
-    sample_lines: list[int] = field(default_factory=list)
-    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # the accepted rows that stay
+    samples: list[Sample] = msgspec.field(default_factory=list)
+    sample_lines: list[int] = msgspec.field(default_factory=list)
+    rows: NDArray[np.int64] = msgspec.field(
+        default_factory=lambda: np.empty(0, np.int64)
+    )  # the accepted rows that stay
     records: int = 0  # of other lines; in the end, of all lines
-    _replaced: list[int] = field(default_factory=list)  # accepted rows that were checked in Python
+    _replaced: list[int] = msgspec.field(default_factory=list)  # accepted rows that were checked in Python
 
     def line_of(self, row: int) -> Line:
         """The line of an accepted row."""
@@ -186,8 +186,7 @@ _LONGEST = 16 * BLOCK  # a longer record is left to `read_delimited`
 _ALL = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class CsvBlock:
+class CsvBlock(msgspec.Struct, frozen=True):
     """Some complete records of a file, in valid UTF-8."""
 
     file: str
@@ -312,8 +311,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 # JSONL in blocks of lines that are scanned at once.
 
 
-@dataclass(frozen=True, slots=True)
-class JsonBlock:
+class JsonBlock(msgspec.Struct, frozen=True):
     """Some complete lines of a file."""
 
     file: str
@@ -363,8 +361,7 @@ _DECODED = 64  # rows that are converted to Python at once
 _LARGE = 4 * BLOCK  # a batch with more bytes is cut, so that few large media are in memory at once
 
 
-@dataclass(slots=True)
-class ParquetBlock:
+class ParquetBlock(msgspec.Struct):
     """Some rows of a file."""
 
     file: str
@@ -372,7 +369,7 @@ class ParquetBlock:
     first_line: int
     budget: limits.Budget
     _first: int = 0  # the number of the first decoded row
-    _records: list[Columns | Problem] = field(default_factory=list)
+    _records: list[Columns | Problem] = msgspec.field(default_factory=list)
 
     def scan(self, scanners: Scanners) -> tuple[Any, ...]:
         """The items of `Scanned`."""

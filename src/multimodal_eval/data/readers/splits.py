@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import IO
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,8 +55,7 @@ _FORMATS = (*JSON_LINES, ".csv", ".tsv", ".parquet", ".json")
 _NO_LIMIT = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Consecutive records of a file.
 
     `start` and `stop` are bytes of plain JSONL, row groups of Parquet, and the whole file in other formats. Before a
@@ -70,8 +69,7 @@ class Range:
     records: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """Consecutive parts of a run: `rows` records of some ranges, after the first `skip`."""
 
     number: int
@@ -152,17 +150,17 @@ def counted(split: Range) -> list[Range]:
     if bare_suffix(path) in JSON_LINES:
         with open_bytes(path) as stream:
             blocks = line_blocks(stream, str(path))
-            return [replace(split, records=_records_in(block.data for block in blocks))]
+            return [msgspec.structs.replace(split, records=_records_in(block.data for block in blocks))]
     if (suffix := bare_suffix(path)) in DELIMITERS:
         rows = csv_records(path, DELIMITERS[suffix])
         if rows is None:
             raise MiscountedError
-        return [replace(split, records=rows)]
+        return [msgspec.structs.replace(split, records=rows)]
     problems = Problems()
     records = sum(1 for _ in reader_of(path)(path, problems))
     if problems.total:
         raise MiscountedError
-    return [replace(split, records=records)]
+    return [msgspec.structs.replace(split, records=records)]
 
 
 def _records_in(blocks: Iterable[bytes]) -> int:
@@ -258,8 +256,7 @@ class TooLongError(Exception):
     """A line is so long that it may have to be refused."""
 
 
-@dataclass(frozen=True)
-class RangeReader:
+class RangeReader(msgspec.Struct, frozen=True):
     """Reads ranges of files in any process. It is pickled with every task."""
 
     columns: ColumnMap
@@ -318,7 +315,7 @@ def _json_blocks(part: Range, skip: int) -> Iterator[JsonBlock]:
             skip -= skipped
             data = data[offset:]
         if data:
-            rest = replace(block, data=data)
+            rest = msgspec.structs.replace(block, data=data)
             yield JsonBlock(str(part.file.path), rest)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from multimodal_eval.core.errors import InputError, Problem
 from multimodal_eval.core.sample import FIELDS
@@ -17,17 +18,16 @@ NOT_USED = "are not used"  # in a note about columns that belong to the other fi
 _SHOWN_COLUMNS = 10
 
 
-@dataclass
-class Summary:
+class Summary(msgspec.Struct):
     """Counts and notes about the samples that were read."""
 
     samples: int = 0
-    fields: Counter[str] = field(default_factory=Counter)
-    metadata: set[str] = field(default_factory=set)
+    fields: Counter[str] = msgspec.field(default_factory=Counter)
+    metadata: set[str] = msgspec.field(default_factory=set)
     blank_answers: int = 0
     unmatched_data: int = 0
     unmatched_predictions: int = 0
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
 
     def add(self, checker: RecordChecker, predicted: Collection[str] | None = None) -> None:
         """Add the counts of a checker. Of the predictions, only the fields in `predicted` are read."""

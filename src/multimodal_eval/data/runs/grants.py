@@ -11,7 +11,6 @@ import hmac
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from hmac import compare_digest
@@ -153,8 +152,7 @@ MOST_PIECES = 8  # between colons of an option
 NOWHERE = os.devnull  # has no files below it
 
 
-@dataclass(frozen=True)
-class Consent:
+class Consent(msgspec.Struct, frozen=True, dict=True):
     """What a command may do for a run that it opens, before it does anything.
 
     A run of the user gets what it asks for, except that no file is imported because a run names it. For any other run,

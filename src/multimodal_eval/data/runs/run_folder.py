@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -455,8 +454,7 @@ def run_folders(parent: Location) -> Iterator[tuple[str, RunFolder]]:
 JUDGES, LABELS = "judges.json", "human.json"  # what a run says about its judges; the human labels, which are not made
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """A file of a run folder that is damaged or missing."""
 
     name: str

@@ -8,7 +8,7 @@ resumed run decides the same. So the rows before the next decision are kept, wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
@@ -174,7 +174,7 @@ def settled_until(plan: Plan) -> Plan:
         until = msgspec.structs.replace(until, better_than=_address(until.better_than))
         baseline_of(until, generation, plan, metric)
     generation = msgspec.structs.replace(generation, until=until)
-    return replace(plan, config=msgspec.structs.replace(plan.config, generation=generation))
+    return msgspec.structs.replace(plan, config=msgspec.structs.replace(plan.config, generation=generation))
 
 
 def _address(location: str) -> str:
@@ -267,7 +267,7 @@ def until_mean(run: RunContext) -> UntilMean | None:
         return None
     until, epochs = generation.until, generation.epochs
     metric = _checked_metric(plan, until.metric)
-    alone = Score(RunContext(replace(plan, metrics=(metric,), composite=False, extras=()), folder))
+    alone = Score(RunContext(msgspec.structs.replace(plan, metrics=(metric,), composite=False, extras=()), folder))
     low, high = metric.bounds
     assert low is not None
     assert high is not None

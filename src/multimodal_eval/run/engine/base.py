@@ -31,8 +31,7 @@ Item = TypeVar("Item")
 Future = TypeVar("Future")
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(msgspec.Struct, frozen=True):
     """Work of a step on many items: the name of its method, and where and how the items are processed."""
 
     work: str
@@ -65,8 +64,7 @@ class Executor(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Crashed:
+class Crashed(msgspec.Struct, frozen=True):
     """The process crashed before the work was done."""
 
     reason: str
@@ -101,8 +99,7 @@ def in_order(
         yield result(*waiting.popleft())
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """A small description of a step, from which another process opens the metrics and their states once."""
 
     step: type[Step]

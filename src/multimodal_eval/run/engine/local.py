@@ -10,10 +10,11 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from time import thread_time
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from multimodal_eval.core.errors import described
 from multimodal_eval.core.machine import cores, initialise_child, main_hidden
@@ -103,8 +104,7 @@ def _in_threads(step: Step, phase: Phase, workers: int) -> Iterator[Any]:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-@dataclass(frozen=True)
-class Bundle:
+class Bundle(msgspec.Struct, frozen=True):
     """Items for the threads of one process."""
 
     items: tuple[Any, ...]
@@ -173,12 +173,12 @@ def _alone(job: Job, phase: Phase, item: Any) -> Any:
 
 
 def _submit(pool: ProcessPoolExecutor, job: Job, phase: Phase, item: Any) -> Future[Any]:
-    return submit(pool, _work, job, replace(phase, items=()), item)
+    return submit(pool, _work, job, msgspec.structs.replace(phase, items=()), item)
 
 
 def _work(job: Job, phase: Phase, item: Any) -> Any:
     if isinstance(item, Bundle):
-        return list(_in_threads(job.here(), replace(phase, items=item.items), item.threads))
+        return list(_in_threads(job.here(), msgspec.structs.replace(phase, items=item.items), item.threads))
     return getattr(job.here(), phase.work)(item)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,8 +38,7 @@ __all__ = [
 Model: TypeAlias = "str | Generator | Batch | Callable[..., Any]"
 
 
-@dataclass(frozen=True)
-class Generation:
+class Generation(msgspec.Struct, frozen=True):
     """The model of a run, and how it is asked."""
 
     config: GenerationConfig

@@ -8,7 +8,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -201,7 +200,9 @@ def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
     """The plan in which metrics without a known range have the one that their scores show."""
     if not any(infers_bounds(metric) for metric in plan.metrics):
         return plan
-    return replace(plan, metrics=tuple(_with_seen_bounds(metric, folder, len(info.parts)) for metric in plan.metrics))
+    return msgspec.structs.replace(
+        plan, metrics=tuple(_with_seen_bounds(metric, folder, len(info.parts)) for metric in plan.metrics)
+    )
 
 
 def _with_seen_bounds(metric: Metric, folder: RunFolder, parts: int) -> Metric:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
 from multimodal_eval.core.errors import RunFolderError
@@ -155,7 +155,7 @@ def arranged(source: Input, plan: Plan, info: RunInfo) -> Input:
     """
     source = source if isinstance(source, ArrangedInput) else _arranged(source, plan)
     if isinstance(source, ArrangedInput) and info.generation is not None and info.generation.stopped:
-        return dataclasses.replace(source, most_rows=sum(info.parts))
+        return msgspec.structs.replace(source, most_rows=sum(info.parts))
     return source
 
 

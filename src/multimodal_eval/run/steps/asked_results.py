@@ -117,7 +117,7 @@ def _separate(averaging: Averaging) -> Averaging:
     clusters = averaging.clusters
     if clusters is None or len(np.unique(clusters)) < len(clusters):
         return averaging
-    return replace(averaging, clusters=None)
+    return msgspec.structs.replace(averaging, clusters=None)
 
 
 def with_sequence(entry: Figure, name: str, values: NDArray[np.float64], info: RunInfo) -> Figure:

@@ -6,7 +6,6 @@ Samples that a metric cannot score are an input error, with the file and line of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,8 +27,7 @@ CODE = "SAMPLE"
 _REFERENCES = ("references", "expected_answer", "caption")
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The problems of a part: the first of them, and their number."""
 
     problems: list[Problem]

@@ -7,10 +7,10 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
 from multimodal_eval.analysis.slices import ColumnsSeen
@@ -191,8 +191,7 @@ def bytes_of(files: Iterable[DataFile]) -> int:
     return sum(file.path.stat().st_size for file in files)
 
 
-@dataclass
-class ReadInput:
+class ReadInput(msgspec.Struct):
     """An input whose samples are stored."""
 
     summary: Summary

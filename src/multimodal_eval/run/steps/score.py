@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from shlex import quote
 from threading import Lock
@@ -83,8 +83,7 @@ def announce_to(expecting: Sequence[tuple[Metric, Any]], config: RunConfig, batc
             scorer.expect(batch.take(rows_to_score(metric, batch, config.patterns)))
 
 
-@dataclass(frozen=True)
-class OpenPart:
+class OpenPart(msgspec.Struct, frozen=True):
     """A part that was not committed, because some of its samples have no result yet."""
 
     samples: int
@@ -168,7 +167,7 @@ class Score(Step):
     def phase(self, work: str, items: Sequence[Any], *, is_apart: bool = False) -> Phase:
         """Work on some items; apart is in other processes, after a crash."""
         phase = Phase(work, items, placement_of(self.fresh), attempts=2)
-        return replace(phase, apart="always") if is_apart else phase
+        return msgspec.structs.replace(phase, apart="always") if is_apart else phase
 
     # in any process
 
@@ -402,8 +401,7 @@ def _refuse_too_many(part: int, metrics: list[str], crashing: dict[str, list[int
     )
 
 
-@dataclass(frozen=True)
-class Suspect:
+class Suspect(msgspec.Struct, frozen=True):
     """A range of samples of a part that may crash a metric."""
 
     part: int
@@ -420,4 +418,8 @@ class Suspect:
     def halves(self) -> list[Suspect]:
         """The two halves, or the range itself if it has one sample."""
         middle = (self.start + self.stop) // 2
-        return [self] if self.is_single else [replace(self, stop=middle), replace(self, start=middle)]
+        return (
+            [self]
+            if self.is_single
+            else [msgspec.structs.replace(self, stop=middle), msgspec.structs.replace(self, start=middle)]
+        )
