@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -133,6 +132,8 @@ def named_recipe(name: str) -> Path | None:
 
 def similar_names(data: object) -> list[str]:
     """The recipes with a name like that of data that do not exist."""
+    from difflib import get_close_matches
+
     name = str(data)
     return get_close_matches(name, recipe_names(), 3, 0.6) if _NAME.fullmatch(name) and not Path(name).exists() else []
 

@@ -1,7 +1,5 @@
 """The settings of a run, as in its YAML file and in run.json."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import msgspec

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +267,8 @@ class ThresholdError(MultimodalEvalError):
 
 def did_you_mean(name: object, known: Sequence[str]) -> str:
     """The second half of an unknown-name message: the closest name, and all known ones."""
+    from difflib import get_close_matches
+
     by_case = {option.casefold(): option for option in known}
     near = get_close_matches(str(name).casefold(), by_case, n=1, cutoff=0.6)
     guess = f" Did you mean {by_case[near[0]]!r}?" if near else ""

@@ -231,6 +231,7 @@ def _rows(batch: Batch, patterns: tuple[str, ...]) -> Sequence[int]:
 
 
 _BYTES = 8  # of a start that are compared
+_LOWERED = bytes(byte | 0x20 for byte in range(256))
 
 
 def rows_that_start(column: pa.Array, starts: tuple[str, ...]) -> NDArray[np.int64]:
@@ -270,7 +271,7 @@ def _ranges(starts: tuple[str, ...]) -> tuple[NDArray[np.uint64], NDArray[np.uin
     """The lowest and the highest first bytes, as numbers, of texts with each start; the ranges do not overlap."""
     import numpy as np
 
-    heads = sorted({bytes(byte | 0x20 for byte in start.encode()[:_BYTES]) for start in starts})
+    heads = sorted({start.encode()[:_BYTES].translate(_LOWERED) for start in starts})
     kept: list[bytes] = []
     for head in heads:  # a longer text follows the start that it begins with
         if not kept or not head.startswith(kept[-1]):

@@ -1,7 +1,5 @@
 """One number with everything that is known about it: from the statistics to results.json to every display."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -56,14 +54,14 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
     unscored: dict[str, int] | None = None  # status -> samples
     reasons: list[ReasonCount] | None = None  # why samples are unscored: the most frequent reasons
     warnings: dict[str, int] | None = None
-    parts: dict[str, Figure] = {}  # further values of the same metric
-    calibrated: Figure | None = None  # corrected by human labels, if samples have them
+    parts: dict[str, "Figure"] = {}  # further values of the same metric
+    calibrated: "Figure | None" = None  # corrected by human labels, if samples have them
     labels: int | None = None  # human labels by which it is corrected
     column: str | None = None  # with the labels
     # If samples are unscored: the score by the other convention for failed answers, and what else could come out.
     failed: int | None = None  # unscored samples whose answer failed
-    with_failures: Figure | None = None  # the score if these count as the worst value
-    without_failures: Figure | None = None  # the score without them, if they count (`count_failures`)
+    with_failures: "Figure | None" = None  # the score if these count as the worst value
+    without_failures: "Figure | None" = None  # the score without them, if they count (`count_failures`)
     lowest: float | None = None  # the lowest possible score, whatever the unscored samples would have got
     highest: float | None = None
     direction: Direction | None = None  # whether higher or lower values are better
@@ -76,7 +74,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
     unit: str | None = None
     level: float | None = None
 
-    def with_estimate(self, other: Figure, **changes: object) -> Figure:
+    def with_estimate(self, other: "Figure", **changes: object) -> "Figure":
         """The figure with the value and interval of another one, and these changes."""
         return msgspec.structs.replace(
             self, value=other.value, stderr=other.stderr, low=other.low, high=other.high, method=other.method, **changes
@@ -114,7 +112,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
         """The signature, if there is one."""
         return None if self.signature is UNSET else self.signature
 
-    def part(self, name: str) -> Figure:
+    def part(self, name: str) -> "Figure":
         """A part with what it shares with its metric: direction, bounds, and the counts if it has none of its own."""
         part = self.parts[name]
         return msgspec.structs.replace(
@@ -126,18 +124,18 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     @property
-    def bare(self) -> Figure:
+    def bare(self) -> "Figure":
         """The value with its interval alone."""
         return Figure(self.value, self.stderr, self.low, self.high, self.method)
 
     @property
-    def in_a_list(self) -> Figure:
+    def in_a_list(self) -> "Figure":
         """The value with its interval, counts and direction, without parts and other conventions."""
         counted = 0 if self.without_failures is None else self.failed or 0
         scored = None if self.n_scored is None else self.n_scored + counted
         return msgspec.structs.replace(self.bare, n_scored=scored, n_total=self.n_total, direction=self.better)
 
 
-def without_value(reason: str) -> Figure:
+def without_value(reason: str) -> "Figure":
     """A figure without a value, and the reason."""
     return Figure(None, None, None, None, reason)

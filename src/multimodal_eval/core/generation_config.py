@@ -1,7 +1,5 @@
 """The settings of a generation: which model, how it is asked, and how hard."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -39,7 +37,7 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
     # The number of most likely tokens per position; left out if the endpoint rejects it.
     top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
 
-    def of_epoch(self, epoch: int) -> Parameters:
+    def of_epoch(self, epoch: int) -> "Parameters":
         """The parameters in an epoch, which starts at 1: its seed is the given one plus the number of epochs before."""
         if self.seed is None or epoch == 1:
             return self

@@ -1,7 +1,5 @@
 """The settings of a judge: what it is asked about every sample, and which models are asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 

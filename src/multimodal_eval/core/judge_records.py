@@ -1,7 +1,5 @@
 """What is known about the judges of a run: the content of judges.json, which the report and the commands show."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

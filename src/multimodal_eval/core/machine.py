@@ -51,9 +51,9 @@ def _installed(places: tuple[str, ...]) -> dict[str, Path]:
     folders: dict[str, Path] = {}
     for place in places:
         with suppress(OSError):  # missing, or an archive
-            for entry in Path(place).iterdir():
+            for entry in os.scandir(place or "."):
                 if entry.name.endswith(".dist-info"):
-                    folders.setdefault(_normalised(entry.name.partition("-")[0]), entry)
+                    folders.setdefault(_normalised(entry.name.partition("-")[0]), Path(entry.path))
     return folders
 
 

@@ -3,8 +3,6 @@
 Fields without a default are always written; a field with its default value is omitted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any, Literal, TypeVar

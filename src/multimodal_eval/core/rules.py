@@ -20,11 +20,12 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError, DuplicateNameError, UnknownNameError
 
@@ -37,15 +38,13 @@ _FOLDER = Path(__file__).parents[1] / "evaluation" / "rules"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class RuleFamily:
+class RuleFamily(msgspec.Struct, frozen=True):
     """In `Annotated`: the option names a rule of this family."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A way to read or compare an answer.
 
     `name` is `ORIGIN@VERSION` or `ORIGIN@VERSION/PART`; `origin` says in words where the rule is defined. `summary` and

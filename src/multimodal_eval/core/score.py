@@ -57,8 +57,7 @@ class Rows:
         return len(self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Summed:
+class Summed(msgspec.Struct, frozen=True):
     """How an estimate comes from the sums of its rows' statistics: a test can then swap rows of two systems exactly."""
 
     stats: NDArray[np.float64]  # rows x statistics
@@ -136,8 +135,7 @@ def mean_estimate(rows: Rows) -> Estimate:
     return Estimate(mean, rows.values - mean)
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(msgspec.Struct, frozen=True):
     """The aggregate that is the mean of the values, with the fields of its estimate that differ from their defaults.
 
     A metric whose aggregate is not a `Mean` has a corpus score, to which weights or labels of samples do not apply.

@@ -9,17 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any, cast
 
 from multimodal_eval.core.metric_table import BUILT_IN, module_of
 
 _METRICS = Path(__file__).with_name("metrics")
 
 
-class _PublishedPaths(MetaPathFinder, Loader):
+class _PublishedPaths:
     """Finds the module of a metric as `evaluation.NAME` and `evaluation.metrics.NAME`; it is never loaded twice."""
 
     def find_spec(
@@ -30,7 +30,7 @@ class _PublishedPaths(MetaPathFinder, Loader):
             return None
         module = module_of(name)
         is_metric = module != fullname and (_METRICS / f"{module.rpartition('.')[2]}.py").is_file()
-        return ModuleSpec(fullname, self) if is_metric else None
+        return ModuleSpec(fullname, cast("Any", self)) if is_metric else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(module_of(spec.name.rpartition(".")[2]))
@@ -39,7 +39,7 @@ class _PublishedPaths(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing except restore the spec: the module was already executed under its own name."""
-        if module.__spec__ is not None and module.__spec__.loader is self:
+        if module.__spec__ is not None and isinstance(module.__spec__.loader, _PublishedPaths):
             module.__spec__ = module.__spec__.loader_state
 
 

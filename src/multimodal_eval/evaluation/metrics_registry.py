@@ -9,8 +9,9 @@ passed as `--plugin my_metric.py`), an entry point in the group `multimodal_eval
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Dict, List  # noqa: UP035 - guides written for this module use these names
+
+import msgspec
 
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
@@ -192,7 +193,7 @@ def _build_task(name: str, changes: TaskConfig | None) -> Task:
     """A known task with changes, or a new task."""
     registered = metrics_registry.TASK_METRICS
     if name in registered:
-        base = replace(TASKS.get(name) or Task(name, []), metrics=list(registered[name]))
+        base = msgspec.structs.replace(TASKS.get(name) or Task(name, []), metrics=list(registered[name]))
     elif changes is not None:
         base = Task(name, [])
     else:
@@ -213,7 +214,7 @@ def _build_task(name: str, changes: TaskConfig | None) -> Task:
     else:
         parts = [PART_ALIASES.get(part, part) for part in settings.get("weights") or {}]
         settings["metrics"] = list(dict.fromkeys([*base.metrics, *parts]))
-    task = replace(base, **settings)
+    task = msgspec.structs.replace(base, **settings)
     if not task.metrics:
         raise ConfigError(f"task {name!r} has no metrics")
     return task

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
 from math import fsum, isfinite
 from typing import Any
+
+import msgspec
 
 from multimodal_eval.core.config import OnMissing, PartConfig
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
@@ -19,8 +20,7 @@ LABEL_METRICS = ("f1_strict", "f1_any_match", "f1_majority", "soft_score")  # th
 DEFAULT_MAXIMUM = {"cider": 1.0}
 
 
-@dataclass
-class Task:
+class Task(msgspec.Struct):
     """What a task computes, with either `weights` (a composite) or a `headline` (a metric that is the composite).
 
     A task with neither has no composite, and its first metric leads. `extras` are computed beside the composite, if the
@@ -29,14 +29,14 @@ class Task:
 
     name: str
     metrics: list[str]
-    weights: dict[str, float] = field(default_factory=dict)
+    weights: dict[str, float] = msgspec.field(default_factory=dict)
     headline: str | None = None
     on_missing: OnMissing = "error"
-    maximum: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
-    parts: dict[str, PartConfig] = field(default_factory=dict)
+    maximum: dict[str, float] = msgspec.field(default_factory=lambda: dict(DEFAULT_MAXIMUM))
+    parts: dict[str, PartConfig] = msgspec.field(default_factory=dict)
     extras: tuple[str, ...] = ()
     one_is_enough: bool = False  # the data may have the inputs of only some metrics
-    options: dict[str, dict[str, Any]] = field(default_factory=dict)  # metric -> option -> value
+    options: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)  # metric -> option -> value
 
     @property
     def all_metrics(self) -> list[str]:

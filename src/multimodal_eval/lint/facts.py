@@ -79,14 +79,20 @@ _LABELS = (
     "ответ|подпись|описание|вопрос|antwort|frage|réponse|respuesta|pregunta|risposta|domanda|resposta|antwoord"
 )
 LABELS = tuple(_LABELS.split("|"))
-_MARKUP_PATTERN = re.compile(
-    rf"<\|[^<>|\s]{{1,40}}\|>|<<SYS>>|</?(?:{_TAGS})\b(?:[\s/][^<>]{{0,200}})?>"
-    r"|\[/?(?:INST|PAD|UNK|CLS|SEP|MASK|EOS|BOS)\]"
-    r"|&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-f]{1,5});"
-    rf"|^[ \t#*]*+(?:{_LABELS})[*]*[ \t]*[:：]"
-    r"|```|▁|\ufffd|(?<=\w)(?-i:Ġ)(?=[a-z])|(?<=\w )##(?=[a-z])",
-    re.IGNORECASE | re.MULTILINE,
-)
+
+
+@cache
+def _markup() -> re.Pattern[str]:
+    return re.compile(
+        rf"<\|[^<>|\s]{{1,40}}\|>|<<SYS>>|</?(?:{_TAGS})\b(?:[\s/][^<>]{{0,200}})?>"
+        r"|\[/?(?:INST|PAD|UNK|CLS|SEP|MASK|EOS|BOS)\]"
+        r"|&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,6}|#x[0-9a-f]{1,5});"
+        rf"|^[ \t#*]*+(?:{_LABELS})[*]*[ \t]*[:：]"
+        r"|```|▁|\ufffd|(?<=\w)(?-i:Ġ)(?=[a-z])|(?<=\w )##(?=[a-z])",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
 LONGEST_JSON = 100_000
 
 
@@ -101,7 +107,7 @@ def has_markup(text: str) -> bool:
         return True
     if not _SUSPECT.search(text):
         return False
-    return _MARKUP_PATTERN.search(text) is not None or _is_json(text.strip())
+    return _markup().search(text) is not None or _is_json(text.strip())
 
 
 def _is_json(text: str) -> bool:

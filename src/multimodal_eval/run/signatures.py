@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -23,13 +22,12 @@ from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.plan import Plan
 
 
-@dataclass
-class States:
+class States(msgspec.Struct):
     """Reads the state of each metric once. Metrics with the same statistics share one."""
 
     plan: Plan
     folder: RunFolder
-    _states: dict[str, Any] = field(default_factory=dict, repr=False)
+    _states: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def keep(self, metric: Metric, state: Any) -> None:
         """Remember a new state, so that it is not read again."""

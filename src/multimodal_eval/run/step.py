@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +58,7 @@ class Step:
         """Refuse to work on another machine than the one that started the run, if the results would differ."""
 
 
-@dataclass
-class RunContext:
+class RunContext(msgspec.Struct, dict=True):
     """What the steps of a run share. Other processes know the plan, the folder and the three fields after it."""
 
     plan: Plan
@@ -68,7 +66,7 @@ class RunContext:
     earlier: RunFolder | None = None  # a run with the same parts
     reusable: frozenset[str] = frozenset()  # metrics whose scores are copied from `earlier`
     accept_open: bool = False  # store samples that remain open as errors
-    engine: Executor = field(default_factory=Inline)
+    engine: Executor = msgspec.field(default_factory=Inline)
     progress: Progress = silent
     source: Callable[[], Input | None] = lambda: None  # opens the input
     generation: Generation | None = None  # the model that answers
@@ -76,7 +74,7 @@ class RunContext:
     taken: tuple[str, ...] = ()  # how the names of files start that are taken from `earlier`, beside states
     is_continued: bool = False
     isolates: bool = False  # work in child processes, because an earlier process of this run died
-    damaged: set[str] = field(default_factory=set)  # files that differ from their checksum, or that should be there
+    damaged: set[str] = msgspec.field(default_factory=set)  # files that are missing or differ from their checksum
     has_asked: bool = False  # in this process
     results: Results | None = None  # computed in this process
     _info: RunInfo | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 
 def unpacked(name: str) -> bytes:
     """The content of a packed file beside this module."""
+    from importlib.resources import files
+
     import pyarrow as pa
 
     packed = (files("multimodal_eval.text") / name).read_bytes()

@@ -8,7 +8,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
@@ -64,6 +63,8 @@ class Taxonomy:
         _check_labels(self.labels)
         for alias, label in self.aliases.items():
             if label not in self.labels:
+                from difflib import get_close_matches
+
                 near = get_close_matches(label, self.labels, n=1)
                 guess = f" Did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(
@@ -130,6 +131,8 @@ class Taxonomy:
 
     def nearest(self, cell: Any) -> str | None:
         """The label closest to a misspelt one."""
+        from difflib import get_close_matches
+
         forms = {folded(name): self.aliases.get(name, name) for name in [*self.aliases, *self.labels]}
         near = get_close_matches(folded(label_text(cell)), list(forms), n=1, cutoff=0.5)
         return forms[near[0]] if near else None

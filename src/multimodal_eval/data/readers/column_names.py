@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -201,6 +200,8 @@ def suggestion(need: str, kinds: Kinds) -> Suggestion | None:
 
 def _candidates(need: str, kinds: Kinds) -> Iterator[tuple[str, str]]:
     """(field, column), the likely ones first."""
+    from difflib import get_close_matches
+
     usable = {column: kind for column, kind in kinds.items() if column == column.strip() and kind != "null"}
     plain = {column: plain_name(column) for column in usable}
     fields = tuple(need.split("|"))

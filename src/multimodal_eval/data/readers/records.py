@@ -6,7 +6,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -376,8 +375,10 @@ class RecordChecker:
 
     def likely_typos(self, fields: Collection[str] = FIELDS) -> list[str]:
         """Columns kept as metadata whose names look like one of `fields`, misspelt, that no record has."""
-        if self._is_log:
+        if self._is_log or not self.metadata_columns:
             return []
+        from difflib import get_close_matches
+
         present, names = self.present, [name for name in FIELDS if name in fields]
         return [
             f"the column {column!r} is kept as metadata. Did you mean {near[0]!r}? Then use --map {near[0]}={column}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from shlex import quote
 from threading import Lock
@@ -45,14 +44,13 @@ _CRASHING, _FACTS, _OPEN = "poison.part-{:05d}", "lint.part-{:05d}", "open.part-
 _OPEN_CODE = code_of("open")
 
 
-@dataclass
-class Upcoming:
+class Upcoming(msgspec.Struct):
     """The parts that this process scores, ascending, and the samples of those that were announced."""
 
-    parts: list[int] = field(default_factory=list)
+    parts: list[int] = msgspec.field(default_factory=list)
     _next: int = 0  # the first one that was not announced
-    _batches: dict[int, Batch] = field(default_factory=dict)
-    _lock: Any = field(default_factory=Lock, repr=False)
+    _batches: dict[int, Batch] = msgspec.field(default_factory=dict)
+    _lock: Any = msgspec.field(default_factory=Lock)
 
     def add(self, parts: Sequence[int]) -> None:
         """Add the parts that come after those that are known."""
