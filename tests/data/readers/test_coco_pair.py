@@ -1,9 +1,9 @@
 """The fast reader of COCO pairs against the usual readers: the same samples, counts and problems for any pair."""
 
 import json
-from dataclasses import asdict
 from unittest.mock import patch
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -48,7 +48,7 @@ def read(folder, *, fast=True, **settings):
             return str(error)
     if problems.total:
         return [str(problem) for problem in problems.kept], problems.total
-    return samples, asdict(summary), list(summary.fields)
+    return samples, msgspec.structs.asdict(summary), list(summary.fields)
 
 
 def write(folder, annotations, results):
