@@ -6,9 +6,9 @@ import io
 import json
 import math
 import wave
-from dataclasses import replace
 
 import av
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -57,7 +57,7 @@ def test_samples_survive_the_conversion():
 
 def test_the_limit_of_the_policy_holds_for_decoded_audio():
     with pytest.raises(AudioError, match="more than the limit of 0 s"):
-        audio_file(encoded("ogg"), replace(MediaPolicy(), max_audio_seconds=0.1))
+        audio_file(encoded("ogg"), msgspec.structs.replace(MediaPolicy(), max_audio_seconds=0.1))
 
 
 def test_the_rule_is_in_the_signature_of_runs_with_such_audio(tmp_path, monkeypatch):
