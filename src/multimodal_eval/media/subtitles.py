@@ -52,7 +52,8 @@ def spoken_text(text: str) -> str:
     """The text of subtitles with times; any other text as it is.
 
     >>> from multimodal_eval.media.subtitles import spoken_text
-    >>> spoken_text("1\\n00:00:01,000 --> 00:00:02,500\\n<i>Good morning.</i>\\n")
+    >>> lines = ["1", "00:00:01,000 --> 00:00:02,500", "<i>Good morning.</i>"]
+    >>> spoken_text(chr(10).join(lines))
     'Good morning.'
     """
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -1,9 +1,7 @@
 """A model in a Python file: `python:FILE` calls its function `model`, `python:FILE:NAME` another one.
 
-    def model(request):
-        return f"I was asked: {request.prompt}"
-
-The function gets a `Request` and returns text or an `Answer`. It may be asynchronous, or answer many (`batched`).
+The function gets a `Request` and returns text or an `Answer`, such as `def model(request): return "a dog"`. It may be
+asynchronous, or answer many (`batched`).
 """
 
 from __future__ import annotations
