@@ -141,7 +141,7 @@ def as_shown(text: str) -> str:
 TAGS = set(
     "html head meta title link script body a header div nav span button main h1 h2 h3 p br form label input select "
     "option datalist details summary fieldset legend table thead tbody tr th td caption img audio figure figcaption "
-    "dl dt dd ul ol li section mark bdi code strong svg line rect circle path text progress noscript dialog kbd "
+    "video dl dt dd ul ol li section mark bdi code strong svg line rect circle path text progress noscript dialog kbd "
     "wbr".split()
 )
 OF_REPORTS = TAGS | {"style", "footer", "section", "article", "path", "h4", "pre", "small"}

@@ -101,8 +101,9 @@ def test_the_video_plays_and_the_frames_open_in_a_browser(visit, runs):
         assert page.evaluate(end) == 64
         assert not [url for url in seen.requests if "kind=frames" in url]  # until they are asked for
         page.locator("summary").click()
-        page.wait_for_function("[...document.querySelectorAll('.frame')].every(image => image.naturalWidth > 0)")
         assert page.locator(".frame").count() == 4
+        for frame in page.locator(".frame").all():  # decoded: loaded, and an image
+            assert frame.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
         assert seen.console == []
         violated, _ = violations(page, "light")
         assert violated == []
