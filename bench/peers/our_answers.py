@@ -7,7 +7,7 @@ from typing import Any
 
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.evaluation.metrics.anls import anls
-from multimodal_eval.evaluation.metrics.relaxed_accuracy import relaxed_accuracy
+from multimodal_eval.evaluation.metrics.reference_matches import relaxed_accuracy
 from multimodal_eval.evaluation.metrics.vqa_accuracy import vqa_accuracy
 
 Case = dict[str, Any]

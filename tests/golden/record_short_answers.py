@@ -163,9 +163,7 @@ def make(file: Path, count: int, seed: int) -> None:
 def check(file: Path) -> None:
     """Compare our rules with the verdicts."""
     from multimodal_eval.evaluation.metrics.anls import anls
-    from multimodal_eval.evaluation.metrics.gqa import gqa
-    from multimodal_eval.evaluation.metrics.ocrbench import ocrbench
-    from multimodal_eval.evaluation.metrics.relaxed_accuracy import relaxed_accuracy
+    from multimodal_eval.evaluation.metrics.reference_matches import gqa, ocrbench, relaxed_accuracy
     from multimodal_eval.evaluation.metrics.vqa_accuracy import vqa_accuracy
 
     scored = {

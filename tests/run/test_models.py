@@ -11,7 +11,7 @@ import pytest
 from multimodal_eval import evaluate, load_run, rescore, resume
 from multimodal_eval.core.errors import UnavailableError
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
+from multimodal_eval.evaluation.metrics.clipscore import compute_clip_score
 from multimodal_eval.models.source import find_model
 from tests.contract.examples import IMAGES, png
 

@@ -12,8 +12,7 @@ from multimodal_eval import Sample, evaluate, evaluate_sample
 from multimodal_eval.core.errors import ConfigError, ImageError, UnavailableError
 from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.scoring import score_batch
-from multimodal_eval.evaluation.metrics.clip_score import compute_clip_score
-from multimodal_eval.evaluation.metrics.clipscore import compute_clipscore, compute_ref_clipscore
+from multimodal_eval.evaluation.metrics.clipscore import compute_clip_score, compute_clipscore, compute_ref_clipscore
 from multimodal_eval.models.clip.encoder import OnnxClip
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.source import find_model

@@ -14,9 +14,14 @@ from multimodal_eval._native import sacrebleu_tokens, ter_tokens
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import configured
 from multimodal_eval.core.score import Rows
-from multimodal_eval.evaluation.metrics.chrf import chrf, compute_chrf
-from multimodal_eval.evaluation.metrics.sacrebleu import compute_sacrebleu, sacrebleu
-from multimodal_eval.evaluation.metrics.ter import compute_ter, ter
+from multimodal_eval.evaluation.metrics.sacrebleu import (
+    chrf,
+    compute_chrf,
+    compute_sacrebleu,
+    compute_ter,
+    sacrebleu,
+    ter,
+)
 
 METRICS = [compute_sacrebleu, compute_chrf, compute_ter]
 BY_NAME = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

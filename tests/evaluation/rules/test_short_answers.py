@@ -10,9 +10,7 @@ from multimodal_eval import Sample, evaluate
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.evaluation.metrics.anls import anls, compute_anls
 from multimodal_eval.evaluation.metrics.exact_match import contains, exact_match, token_f1
-from multimodal_eval.evaluation.metrics.gqa import gqa
-from multimodal_eval.evaluation.metrics.ocrbench import compute_ocrbench, ocrbench
-from multimodal_eval.evaluation.metrics.relaxed_accuracy import relaxed_accuracy
+from multimodal_eval.evaluation.metrics.reference_matches import compute_ocrbench, gqa, ocrbench, relaxed_accuracy
 from multimodal_eval.evaluation.metrics.vqa_accuracy import vqa_accuracy
 from tests.golden.load import golden
 

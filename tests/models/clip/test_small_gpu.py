@@ -128,7 +128,7 @@ def test_one_sample_is_an_error_and_the_others_are_scored(encoder, tmp_path, mon
     metric = configured(resolve("clip_score"), {"model": f"torch:{TINY_CLIP}"})
     monkeypatch.setattr(clip_torch.TorchClip, "of", lambda *_, **__: encoder)
     entry = by_name.find(f"torch:{TINY_CLIP}")
-    monkeypatch.setattr("multimodal_eval.evaluation.image_text.open_image_text_encoder", lambda _: entry.open())
+    monkeypatch.setattr("multimodal_eval.evaluation.metrics.clipscore.open_image_text_encoder", lambda _: entry.open())
     expected = score_batch(metric, metric.open(None), samples)
     assert all(score.status == "ok" for score in expected)
     monkeypatch.setenv("MMEVAL_HOME", str(tmp_path / "empty"))  # without cached vectors

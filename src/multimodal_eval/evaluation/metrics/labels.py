@@ -1,6 +1,6 @@
-"""Macro F1 of labels: is the predicted label the one that the annotators gave?
+"""Labels: is the predicted label the one that the annotators gave?
 
-f1_strict: is the predicted label the gold label?
+f1_strict: macro F1, is the predicted label the gold label?
 
     F_k = 2 TP_k / (gold_k + predicted_k),   macro F1 = (1/K) sum_k F_k over all K labels; absent labels count as 0
 
@@ -15,23 +15,29 @@ gave, a sample counts for the gold label
 
 and is unscored if G is empty.
 
+soft_score: what share of the annotators gave it? The score is the mean over samples of
+
+    |{annotators who gave p}| / |{annotators who gave a label of the taxonomy}|
+
 Reference:
     Opitz and Burst (2019). Macro F1 and Macro F1. arXiv:1911.03347: use the mean of the F_k.
 """
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
+from multimodal_eval.core.score import Score
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.evaluation.label_metric import LabelMetric, MacroF1Metric
 
 if TYPE_CHECKING:
     from multimodal_eval.data.labels.taxonomy import Codes
 
-__all__ = ["compute_f1_any_match", "compute_f1_majority", "compute_f1_strict"]
+__all__ = ["compute_f1_any_match", "compute_f1_majority", "compute_f1_strict", "compute_soft_score"]
 
 CHARGES = ("first", "all")
 
@@ -93,3 +99,25 @@ class F1Strict(MacroF1Metric):
 
 compute_f1_strict = F1Strict()
 register(compute_f1_strict)
+
+
+class SoftScore(LabelMetric):
+    """The share of annotators who gave the predicted label."""
+
+    name = "soft_score"
+    version = "1"
+    needs = ("generated_answer", "annotations")
+
+    def fixed_settings(self) -> dict[str, int]:
+        """None: the aggregate is a mean."""
+        return {}
+
+    def score_codes(self, predicted: Codes, labels: Codes, taxonomy: Taxonomy) -> list[Score | None]:
+        """The shares; None if no annotator gave a label."""
+        from multimodal_eval.stats.multi_annotator import soft_shares
+
+        return [None if isnan(share) else Score(share) for share in soft_shares(predicted, labels).tolist()]
+
+
+compute_soft_score = SoftScore()
+register(compute_soft_score)
