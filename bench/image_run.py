@@ -29,7 +29,7 @@ def child(target: Path, arguments: list[str]) -> None:
     mark("interpreter started")
     from multimodal_eval.cli.main import run_process
     from multimodal_eval.data.runs.run_folder import RunFolder
-    from multimodal_eval.evaluation.decoding import tickets as decoding
+    from multimodal_eval.evaluation.decoding import pool as decoding
     from multimodal_eval.evaluation.decoding.pool import decoding_pool
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name

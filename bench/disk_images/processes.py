@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from disk_images.bench import Bench, say
-from multimodal_eval.evaluation.decoding.pool import DecodingPool
-from multimodal_eval.evaluation.decoding.tickets import Line
+from multimodal_eval.evaluation.decoding.pool import DecodingPool, Line
 from multimodal_eval.evaluation.decoding.worker import Job
 from multimodal_eval.media import images
 from multimodal_eval.media.policy import MediaPolicy

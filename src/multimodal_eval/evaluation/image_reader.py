@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 from multimodal_eval.core.errors import ImageError, shorten
-from multimodal_eval.evaluation.decoding.pool import HALF, decoding_pool
-from multimodal_eval.evaluation.decoding.tickets import Line, Submitted, Ticket
+from multimodal_eval.evaluation.decoding.pool import HALF, Line, Submitted, Ticket, decoding_pool
 from multimodal_eval.evaluation.decoding.worker import Job
 from multimodal_eval.media.content import is_url
 from multimodal_eval.media.images import image_bytes, load_image_any, usual_jpeg

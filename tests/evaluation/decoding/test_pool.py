@@ -16,8 +16,7 @@ from PIL import Image, ImageCms
 
 from multimodal_eval.core.errors import ImageError
 from multimodal_eval.evaluation.decoding import pool as pool_module
-from multimodal_eval.evaluation.decoding.pool import CRASHED, DecodingPool
-from multimodal_eval.evaluation.decoding.tickets import Line
+from multimodal_eval.evaluation.decoding.pool import CRASHED, DecodingPool, Line
 from multimodal_eval.evaluation.decoding.worker import Job
 from multimodal_eval.media.images import load_image_any, usual_jpeg
 from multimodal_eval.media.policy import MediaPolicy

@@ -20,7 +20,7 @@ from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.files import claim_of, method_of, published, yaml_text
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.score_grid import not_shares
+from multimodal_eval.interop.export.score_tables import not_shares
 
 __all__ = ["OPTIONS", "EvalResult", "export"]
 

@@ -23,6 +23,8 @@ from multimodal_eval.report.viewer.histograms import Histograms
 from multimodal_eval.report.viewer.runs import NoSuchRunError, RunsFolder, ViewedRun
 from multimodal_eval.report.viewer.sample_page import (
     REFERENCES,
+    SentFrames,
+    ShownVideo,
     decoded,
     inputs_of,
     listed,
@@ -39,7 +41,6 @@ from multimodal_eval.report.viewer.sample_query import (
     whole_number,
 )
 from multimodal_eval.report.viewer.samples_view import SWAPPED, ValueLists, reading_of_row, samples_view
-from multimodal_eval.report.viewer.sent_frames import SentFrames, ShownVideo
 from multimodal_eval.report.viewer.store import Store
 
 CACHED = 600  # seconds that a browser keeps an image

@@ -14,8 +14,17 @@ import numpy as np
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.evaluation.choices import SEEDS
-from multimodal_eval.run.reproduction.answers import FIELDS, Answers, Row, Source, answers_of, row_of, values_of
-from multimodal_eval.run.reproduction.cuts import cut_off, signs_of_cuts
+from multimodal_eval.run.reproduction.answers import (
+    FIELDS,
+    Answers,
+    Row,
+    Source,
+    answers_of,
+    cut_off,
+    row_of,
+    signs_of_cuts,
+    values_of,
+)
 from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry
 from multimodal_eval.run.reproduction.records import Cell, Counts, Kind, Reason, Verdict
 from multimodal_eval.run.reproduction.scoring import Scored, Scorer, has_counts, has_value, status_of
