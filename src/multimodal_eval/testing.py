@@ -70,7 +70,7 @@ from multimodal_eval.generate.engine import run_async
 from multimodal_eval.generate.functions import answer_from
 from multimodal_eval.generate.protocol import Finish, RejectedError
 from multimodal_eval.generate.registry import checked, find_generator
-from multimodal_eval.run import goldens
+from multimodal_eval.run import recipe_checks
 
 __all__ = ["check_metric", "check_provider", "check_reader", "check_recipe", "check_rule"]
 
@@ -486,11 +486,11 @@ def check_recipe(folder: str | Path) -> None:
 
     Its goldens need two different values, so that a wrong rule is noticed.
     """
-    checked = _called("check_recipe", lambda: goldens.check_recipe(folder))
+    checked = _called("check_recipe", lambda: recipe_checks.check_recipe(folder))
     task, file = checked.recipe.task, checked.recipe.file
     wanted = ("title", "licence", "home", "unit", "exactness", "goldens")
     faults = [f"{file}: the key `{key}` is missing" for key in wanted if getattr(task, key) is None]
-    if checked.goldens and len({golden.value for golden in goldens.goldens_of(checked.recipe)}) < 2:
+    if checked.goldens and len({golden.value for golden in recipe_checks.goldens_of(checked.recipe)}) < 2:
         faults.append(f"{file.with_name('goldens.jsonl')}: all goldens have one value. Add answers that are wrong")
     _refuse(checked.recipe.name, [*checked.faults, *faults])
 

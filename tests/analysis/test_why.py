@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Run, Why, evaluate, import_log, why
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.display.of_why import _adding_up
+from multimodal_eval.display.of_comparison import _adding_up
 from multimodal_eval.stats.exact import Nested, exact_sum
 from tests.analysis.planted_causes import CAUSES, faults, planted
 from tests.data.logs.fixture_logs import FIXTURES, LM_EVAL, LMMS_EVAL, log_of

@@ -11,7 +11,7 @@ from multimodal_eval.benchmarks.recipes import recipe, recipe_names
 from multimodal_eval.benchmarks.sample import write_sample
 from multimodal_eval.benchmarks.task_format import TaskData
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run.goldens import goldens_of, sample_of
+from multimodal_eval.run.recipe_checks import goldens_of, sample_of
 from tests.benchmarks.hub_server import COMMIT, TOKEN, Dataset, serving
 from tests.captured_call import captured_call
 

@@ -15,8 +15,8 @@ from multimodal_eval.benchmarks.recipes import find_recipe, recipe, recipe_names
 from multimodal_eval.benchmarks.sample import write_sample
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run.goldens import check_recipe, goldens_of, sample_of
 from multimodal_eval.run.recipe_card import recipe_card
+from multimodal_eval.run.recipe_checks import check_recipe, goldens_of, sample_of
 from multimodal_eval.run.task_files import open_task
 from tests.captured_call import captured_call
 from tests.golden.load import golden

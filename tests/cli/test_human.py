@@ -12,7 +12,7 @@ import pytest
 from multimodal_eval import load_run
 from multimodal_eval.core.judge_records import measures_the_judge
 from multimodal_eval.core.score import STATISTICS
-from multimodal_eval.interop.trackers.values import run_values
+from multimodal_eval.interop.trackers.content import run_values
 from tests.cli.command_line import mmeval
 from tests.run.labelled_samples import judged_samples
 

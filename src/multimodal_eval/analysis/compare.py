@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.columns import Codes, column_names, read_scores
-from multimodal_eval.analysis.compare_slices import SlicedMetric, sliced
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
     AlignedScores,
@@ -30,7 +29,7 @@ from multimodal_eval.analysis.pairing import (
     shared_clusters,
     without_record,
 )
-from multimodal_eval.analysis.run_slices import rows_by_value
+from multimodal_eval.analysis.run_slices import SlicedMetric, rows_by_value, sliced
 from multimodal_eval.core.display import Displayed, p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.figure import Figure

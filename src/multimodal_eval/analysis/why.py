@@ -23,8 +23,7 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.columns import cluster_codes
-from multimodal_eval.analysis.why_asked import Asked
-from multimodal_eval.analysis.why_chain import Chain, Codes, Rescorer
+from multimodal_eval.analysis.why_chain import Asked, Chain, Codes, Rescorer
 from multimodal_eval.analysis.why_pairs import PARTS, Key, Mask, Side, Vector, is_reordered, thinks
 from multimodal_eval.core.display import Displayed, counted
 from multimodal_eval.core.figure import Figure

@@ -150,8 +150,8 @@ def _gates(params: Params, plans: Mapping[str, Plan]) -> Gates:
 
 def _show(runs: dict[TaskName, Run], format_: str) -> None:
     from multimodal_eval.analysis.classification import classification_of
-    from multimodal_eval.display.of_classification import classification_blocks
     from multimodal_eval.display.of_run import settings_blocks
+    from multimodal_eval.display.of_scores import classification_blocks
 
     reports = {name: classification_of(run) for name, run in runs.items()}
     content = {

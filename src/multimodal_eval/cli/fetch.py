@@ -84,7 +84,7 @@ def _without_benchmarks(
         if copy is None:
             fetch_benchmark(benchmark)
         if checking:
-            from multimodal_eval.run.first_contact import first_contact
+            from multimodal_eval.run.recipe_checks import first_contact
 
             report = first_contact(name, copy)
             click.echo(report.text)

@@ -93,7 +93,7 @@ def validate(data: Path, predictions: Path | None, limit: int | None, **params: 
 
 def _check_recipe(name: Path, format_: str) -> None:
     """Check a recipe by its sample and its goldens; exit 1 if something is wrong with it."""
-    from multimodal_eval.run.goldens import check_recipe
+    from multimodal_eval.run.recipe_checks import check_recipe
 
     checked = check_recipe(name)
     counts = f"{checked.questions:,} questions, {checked.goldens:,} goldens, {checked.verdicts:,} verdicts"

@@ -10,7 +10,7 @@ from multimodal_eval.display.blocks import Block, Finding, Row, Table, Text, Ton
 from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:
-    from multimodal_eval.run.reproduction.records import Cell, Counts, Reason, Reproduced, Reproduction
+    from multimodal_eval.run.reproduction.ledger import Cell, Counts, Reason, Reproduced, Reproduction
     from multimodal_eval.run.verify import Verification
 
 __all__ = ["reproduction_blocks", "verification_blocks"]

@@ -13,13 +13,13 @@ __all__ = ["DISPLAYS", "blocks_of", "html_of", "text_of"]
 # Class of a result -> the function from it to its blocks, which is imported when a result is shown. Results of upper
 # layers are here by name too: nothing above is imported.
 DISPLAYS = {
-    "AgreementReport": "display.of_classification.agreement_report_blocks",
+    "AgreementReport": "display.of_scores.agreement_report_blocks",
     "AnswerScores": "display.of_scores.list_scores_blocks",
     "CalibratedRun": "display.of_labels.calibrated_run_blocks",
     "Calibration": "display.of_labels.calibration_blocks",
     "CaptionScores": "display.of_scores.list_scores_blocks",
-    "Checked": "display.of_classification.checked_blocks",
-    "Classification": "display.of_classification.classification_blocks",
+    "Checked": "display.of_scores.checked_blocks",
+    "Classification": "display.of_scores.classification_blocks",
     "Crosswalk": "display.of_comparison.crosswalk_blocks",
     "DialogueReport": "display.of_scores.dialogue_report_blocks",
     "GeneratedRun": "report.run_blocks.generated_run_blocks",
@@ -29,8 +29,8 @@ DISPLAYS = {
     "LabelScores": "display.of_scores.label_scores_blocks",
     "Leaderboard": "display.of_rankings.leaderboard_blocks",
     "LintReport": "display.of_run.lint_report_blocks",
-    "MetaEvaluation": "display.of_meta.meta_evaluation_blocks",
-    "MetaSuite": "display.of_meta.meta_suite_blocks",
+    "MetaEvaluation": "display.of_labels.meta_evaluation_blocks",
+    "MetaSuite": "display.of_labels.meta_suite_blocks",
     "MetricComparison": "display.of_comparison.metric_comparison_blocks",
     "PowerTable": "display.of_comparison.power_blocks",
     "Preference": "display.of_rankings.preference_blocks",
@@ -45,7 +45,7 @@ DISPLAYS = {
     "ScoreValue": "display.of_scores.score_value_blocks",
     "SuiteTable": "display.of_suite.suite_table_blocks",
     "Sensitivity": "display.of_rankings.sensitivity_blocks",
-    "Why": "display.of_why.why_blocks",
+    "Why": "display.of_comparison.why_blocks",
 }
 
 

@@ -11,14 +11,12 @@ from msgspec.structs import replace as changed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.display.blocks import Block, FigureRow, Figures, Folded, Row, Table, Text, Verdict
-from multimodal_eval.display.of_classification import classification_blocks
-from multimodal_eval.display.of_comparison import crosswalk_blocks, run_comparison_blocks
+from multimodal_eval.display.of_comparison import crosswalk_blocks, run_comparison_blocks, why_blocks
 from multimodal_eval.display.of_generation import generation_blocks
 from multimodal_eval.display.of_judges import asked_table, figures_of_judge, judge_findings_blocks
 from multimodal_eval.display.of_rankings import rating_table_blocks, sensitivity_blocks
 from multimodal_eval.display.of_run import beside_blocks, composite_table, import_blocks, remark_of
-from multimodal_eval.display.of_scores import dialogue_report_blocks
-from multimodal_eval.display.of_why import why_blocks
+from multimodal_eval.display.of_scores import classification_blocks, dialogue_report_blocks
 from multimodal_eval.display.run_findings import findings_of_runs, warnings_of
 from multimodal_eval.report.one_run import JudgeView, OneRun
 

@@ -19,7 +19,7 @@ from multimodal_eval.generate.prompts import Prompts, with_files
 from multimodal_eval.generate.protocol import Text
 from multimodal_eval.generate.turns import media_of
 from multimodal_eval.run.config import load_config
-from multimodal_eval.run.goldens import sample_of
+from multimodal_eval.run.recipe_checks import sample_of
 from multimodal_eval.run.task_files import OpenedTask
 
 __all__ = ["certainty", "metrics_of", "recipe_card", "rows_of", "rules_of_recipe"]

@@ -152,7 +152,7 @@ def open_task(
     With `allow_partial`, they may have fewer rows than the file says.
     """
     if (named := harness_of(data)) is not None:
-        from multimodal_eval.run.installed_tasks import installed_task
+        from multimodal_eval.run.harness_tasks import installed_task
 
         return OpenedTask(**installed_task(*named, task_data, may_download=may_download))
     from multimodal_eval.run.harness_tasks import harness_task, is_harness_task

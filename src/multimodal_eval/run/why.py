@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from multimodal_eval.analysis.why import Why, explained
-from multimodal_eval.analysis.why_asked import Asked, drawn_rows
-from multimodal_eval.analysis.why_chain import Chain
+from multimodal_eval.analysis.why_chain import Asked, Chain, drawn_rows
 from multimodal_eval.analysis.why_pairs import Key, Side
 from multimodal_eval.benchmarks.recipes import find_recipe, recipe
 from multimodal_eval.core.config import GenerationConfig

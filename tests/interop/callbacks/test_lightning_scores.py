@@ -14,7 +14,7 @@ from multimodal_eval import compute
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.interop.callbacks.lightning import lightning_scores
 from multimodal_eval.interop.early_stopping import lightning_early_stopping
-from multimodal_eval.interop.trackers.values import flat_values
+from multimodal_eval.interop.trackers.content import flat_values
 
 torch = pytest.importorskip("torch", reason="the extra [lightning] is not installed")
 lightning = pytest.importorskip("lightning.pytorch", reason="the extra [lightning] is not installed")

@@ -7,7 +7,7 @@ import pytest
 from multimodal_eval import Accumulator, compute, evaluate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.interop.callbacks.log_scores import active_trackers, log_scores
-from multimodal_eval.interop.trackers.values import flat_values, run_values
+from multimodal_eval.interop.trackers.content import flat_values, run_values
 
 ROWS = {"predictions": ["a dog", "cat", "x"], "references": ["a dog", "a cat", "x"]}
 

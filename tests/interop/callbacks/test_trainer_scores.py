@@ -10,7 +10,7 @@ import pytest
 from multimodal_eval import compute
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.interop.callbacks.trainer import add_trainer_scores, trainer_compute_scores
-from multimodal_eval.interop.trackers.values import flat_values
+from multimodal_eval.interop.trackers.content import flat_values
 
 torch = pytest.importorskip("torch", reason="the extra [trainer] is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra [trainer] is not installed")

@@ -13,8 +13,7 @@ from multimodal_eval import ScoreValue
 from multimodal_eval.core.errors import MultimodalEvalError, UnavailableError
 from multimodal_eval.core.options import defaults_of
 from multimodal_eval.interop.export.registry import export
-from multimodal_eval.interop.trackers.content import OPTIONS, environment, tracked_runs
-from multimodal_eval.interop.trackers.values import flat_values, run_values
+from multimodal_eval.interop.trackers.content import OPTIONS, environment, flat_values, run_values, tracked_runs
 from tests.interop.trackers.tracker_runs import answered
 
 

@@ -11,7 +11,7 @@ from multimodal_eval import compute, load_run
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.interop.callbacks.log_scores import active_trackers, log_scores
 from multimodal_eval.interop.export.registry import export
-from multimodal_eval.interop.trackers.values import flat_values, run_values
+from multimodal_eval.interop.trackers.content import flat_values, run_values
 from tests.cli.command_line import mmeval
 from tests.interop.trackers.tracker_runs import answered, tracker
 

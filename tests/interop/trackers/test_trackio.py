@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from multimodal_eval.interop.trackers.values import run_values
+from multimodal_eval.interop.trackers.content import run_values
 from tests.interop.trackers.tracker_runs import answered, tracker
 
 tracker("trackio")
@@ -78,7 +78,7 @@ def test_the_active_run_gets_scores(tmp_path):
 import json, trackio
 from multimodal_eval import compute
 from multimodal_eval.interop.callbacks.log_scores import log_scores, active_trackers
-from multimodal_eval.interop.trackers.values import flat_values
+from multimodal_eval.interop.trackers.content import flat_values
 scores = compute(predictions=["a dog", "cat"], references=["a dog", "a cat"], metrics=["exact_match"])
 assert not active_trackers()
 trackio.init(project="training", name="fit", embed=False, auto_log_cpu=False, auto_log_gpu=False)

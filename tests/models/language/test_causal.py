@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.errors import ConfigError, ModelError, UnavailableError
-from multimodal_eval.models.language.causal import causal_lm_label, check_causal_lm, open_causal_lm
+from multimodal_eval.models.language.causal import Reading, causal_lm_label, check_causal_lm, open_causal_lm
 from multimodal_eval.models.language.llama import SCORED_AT_ONCE
-from multimodal_eval.models.language.tokens import Reading
 from tests.models.language import tiny_llama
 from tests.reference import naive_llama
 

@@ -6,8 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from multimodal_eval.models.language.causal import open_causal_lm
-from multimodal_eval.models.language.tokens import Reading
+from multimodal_eval.models.language.causal import Reading, open_causal_lm
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.resources.store import folder_of, verify
 from tests.golden.load import golden

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.models.language.tokens import Reading, windows
+from multimodal_eval.models.language.causal import Reading, windows
 
 
 @given(tokens=st.integers(0, 60), first=st.integers(0, 60), window=st.integers(2, 20), data=st.data())

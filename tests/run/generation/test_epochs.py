@@ -9,7 +9,7 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.core.config import Parameters
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.generate.protocol import Answer
-from multimodal_eval.interop.export.tables import metric_table
+from multimodal_eval.interop.export.row_tables import metric_table
 from multimodal_eval.run.verify import verify_run
 
 # What the model answers in epochs 1 to 4; the right answer is "a".

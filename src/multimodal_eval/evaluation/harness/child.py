@@ -22,7 +22,6 @@ LONGEST_CHOICE = 16  # characters of a choice that may be one token
 FEWSHOT_SEED = 1234  # as both harnesses set it
 
 side: Any = import_module(f"{__package__}.child_content" if __package__ else "child_content")
-files: Any = import_module(f"{__package__}.child_files" if __package__ else "child_files")
 RefusedError: Any = side.RefusedError
 
 
@@ -51,7 +50,7 @@ class Harness:
         reason = self.unsupported(name)
         if reason:
             raise RefusedError("unsupported", reason)
-        judge = files.judge_of(self.raw_config(name))
+        judge = side.judge_of(self.raw_config(name))
         if judge:
             raise RefusedError("judge", judge)
         try:
@@ -91,11 +90,11 @@ class Harness:
     def known(self, name: str) -> dict[str, Any]:
         """What the files of a task say about it."""
         config, reason = self.raw_config(name), self.unsupported(name)
-        judge = None if reason else files.judge_of(config)
+        judge = None if reason else side.judge_of(config)
         return {
             "unsupported": reason,
             "judge": judge,
-            "has_data": files.has_data(config),
+            "has_data": side.has_data(config),
             "data": str(config.get("dataset_path") or ""),
         }
 
@@ -336,7 +335,7 @@ class LmEval(Harness):
         entry = self._manager().task_index[name]
         path = entry.get("yaml_path") if isinstance(entry, dict) else getattr(entry, "yaml_path", None)
         config = None if isinstance(entry, dict) else getattr(entry, "cfg", None)
-        return files.yaml_of(str(path)) if path and Path(str(path)).is_file() else dict(config or {})
+        return side.yaml_of(str(path)) if path and Path(str(path)).is_file() else dict(config or {})
 
     def load(self, name: str) -> Any:
         """The task with its data, set up as by the harness."""
@@ -405,7 +404,7 @@ class LmmsEval(Harness):
     def raw_config(self, name: str) -> dict[str, Any]:
         """What the YAML of a task says."""
         path = self._manager().task_index[name].get("yaml_path")
-        return files.yaml_of(str(path)) if path and path != -1 else {}
+        return side.yaml_of(str(path)) if path and path != -1 else {}
 
     def load(self, name: str) -> Any:
         """The task with its data, set up as by the harness."""

@@ -29,12 +29,14 @@ from multimodal_eval.data.readers.field_checks import MINUS
 from multimodal_eval.evaluation.encoder_metric import ModelMetric
 from multimodal_eval.models.language.causal import (
     DEFAULT_CAUSAL_LM,
+    STRIDE,
+    WINDOW,
     CausalLM,
+    Reading,
     causal_lm_label,
     check_causal_lm,
     open_causal_lm,
 )
-from multimodal_eval.models.language.tokens import STRIDE, WINDOW, Reading
 from multimodal_eval.models.source import fetchable
 from multimodal_eval.text.languages import fits
 

@@ -9,7 +9,7 @@ from typing import Any
 from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.optional import require
 from multimodal_eval.interop.accumulator import Accumulator
-from multimodal_eval.interop.trackers.values import flat_values
+from multimodal_eval.interop.trackers.content import flat_values
 
 __all__ = ["lightning_scores"]
 

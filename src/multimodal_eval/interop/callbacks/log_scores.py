@@ -14,7 +14,7 @@ from warnings import warn
 
 from multimodal_eval.core.errors import ConfigError, UnknownNameError, shorten
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.trackers.values import flat_values, run_values
+from multimodal_eval.interop.trackers.content import flat_values, run_values
 
 __all__ = ["active_trackers", "log_scores"]
 

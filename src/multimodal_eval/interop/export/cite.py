@@ -19,7 +19,7 @@ from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted, estimate
 from multimodal_eval.interop.export.files import IDENTITY, UNNAMED, identity_of, published
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.tables import metrics_of
+from multimodal_eval.interop.export.row_tables import metrics_of
 
 __all__ = ["OPTIONS", "RELEASE", "export"]
 

@@ -64,7 +64,7 @@ from multimodal_eval.interop.export.files import (
     whole_file,
 )
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.tables import metrics_of
+from multimodal_eval.interop.export.row_tables import metrics_of
 
 __all__ = ["OPTIONS", "aggregate_of", "evaluation_id", "export", "seconds"]
 

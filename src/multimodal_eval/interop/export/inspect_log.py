@@ -27,7 +27,7 @@ from multimodal_eval.data.readers.problems import Columns
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, method_of, published, whole_file
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.tables import metrics_of
+from multimodal_eval.interop.export.row_tables import metrics_of
 
 __all__ = ["OPTIONS", "export"]
 

@@ -25,7 +25,7 @@ from multimodal_eval.interop.export.files import (
     yaml_text,
 )
 from multimodal_eval.interop.export.registry import Exported
-from multimodal_eval.interop.export.tables import metrics_of
+from multimodal_eval.interop.export.row_tables import metrics_of
 
 __all__ = ["OPTIONS", "ModelIndexEntry", "export"]
 

@@ -64,12 +64,12 @@ FORMATS: Mapping[str, Format] = {
         f"{_HERE}.shared_tasks:EVALAI", "A shared task on EvalAI, from data.", takes="data", output="file"
     ),
     "cite": Format(f"{_HERE}.cite", "A paragraph for a paper with every interval, signatures and BibTeX."),
-    "csv": Format(f"{_HERE}.table_files:CSV", "One row per sample, or one per metric.", output="file"),
-    "jsonl": Format(f"{_HERE}.table_files:JSONL", "One object per sample, or one per metric.", output="file"),
+    "csv": Format(f"{_HERE}.row_tables:CSV", "One row per sample, or one per metric.", output="file"),
+    "jsonl": Format(f"{_HERE}.row_tables:JSONL", "One object per sample, or one per metric.", output="file"),
     "latex": Format(f"{_HERE}.score_tables:Latex", "Runs side by side as papers print them, with a paired test."),
     "markdown": Format(f"{_HERE}.score_tables:Markdown", "Runs side by side with a paired test, for GitHub."),
     "mlflow": Format(f"{_TRACKERS}.mlflow_tracker", "Metrics, report and samples in MLflow.", output="service"),
-    "parquet": Format(f"{_HERE}.table_files:PARQUET", "One row per sample, or one per metric.", output="file"),
+    "parquet": Format(f"{_HERE}.row_tables:PARQUET", "One row per sample, or one per metric.", output="file"),
     "trackio": Format(f"{_TRACKERS}.trackio_tracker", "Metrics, report and samples in Trackio.", output="service"),
     "wandb": Format(f"{_TRACKERS}.wandb_tracker", "Metrics, report and samples in Weights & Biases.", output="service"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -19,11 +19,11 @@ from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.interop.export.files import claim_of
-from multimodal_eval.interop.export.tables import SampleTables
-from multimodal_eval.interop.trackers.values import run_values, unknown_metric
+from multimodal_eval.interop.accumulator import ScoreValue
+from multimodal_eval.interop.export.files import UNCORRECTED, claim_of, published
+from multimodal_eval.interop.export.row_tables import SampleTables
 
-__all__ = ["OPTIONS", "TrackedRun", "environment", "tracked_runs"]
+__all__ = ["OPTIONS", "TrackedRun", "environment", "flat_values", "run_values", "tracked_runs"]
 
 OPTIONS = Options(
     project=Option(str, "multimodal-eval", help="the project, or experiment, of the tracker"),
@@ -158,3 +158,51 @@ def _set(values: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def flat_values(scores: Mapping[str, float], prefix: str = "") -> dict[str, float]:
+    """Every score with its interval, standard error and coverage, the share of the samples that are scored.
+
+    A score that is NaN, because nothing is scored, is left out; its coverage of 0 is not. Plain numbers stay plain.
+    """
+    return {f"{prefix}{name}": value for name, value in _values(scores) if isfinite(value)}
+
+
+def _values(scores: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    for name, score in scores.items():
+        yield name, float(score)
+        if not isinstance(score, ScoreValue):
+            continue
+        for bound in ("low", "high", "stderr"):
+            value = getattr(score, bound)
+            if value is not None:
+                yield f"{name}_{bound}", float(value)
+        if score.n_total:
+            yield f"{name}_coverage", (score.n_scored or 0) / score.n_total
+
+
+def run_values(run: Run, metrics: Collection[str] | None = None) -> dict[str, float]:
+    """The flat numbers of a run, or of some of its metrics, with their parts as `metric.part`.
+
+    A score that human labels correct is the value; that of the judge is `metric.uncorrected`.
+    """
+    scores: dict[str, ScoreValue] = {}
+    for metric, entry in run.entries.items():
+        if metrics is None or metric in metrics:
+            value, raw = published(entry)
+            scores[metric] = ScoreValue.of(value)
+            if raw is not None:
+                scores[f"{metric}.{UNCORRECTED}"] = ScoreValue.of(raw)
+        for part, figure in entry.parts.items():
+            if metrics is None or metric in metrics or f"{metric}.{part}" in metrics:
+                scores[f"{metric}.{part}"] = ScoreValue.of(figure)
+    return flat_values(scores)
+
+
+def unknown_metric(run: Run, metrics: Collection[str]) -> str | None:
+    """The first name that is neither a metric of the run nor one of its parts."""
+    for name in metrics:
+        metric, part = metric_and_part(name, run.entries)
+        if metric not in run.entries or (part and part not in run.entries[metric].parts):
+            return name
+    return None

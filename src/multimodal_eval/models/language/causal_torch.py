@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from multimodal_eval.models.batching import Packing, Rows, by_tokens
 from multimodal_eval.models.foreign_folder import check_folder, transformers_for
 from multimodal_eval.models.language import llama
+from multimodal_eval.models.language.causal import Tokens
 from multimodal_eval.models.language.llama import LlamaConfig, rotation_tables
-from multimodal_eval.models.language.tokens import Tokens
 from multimodal_eval.models.runtime import FILE
 from multimodal_eval.models.source import CONFIG, Model
 from multimodal_eval.models.torch_device import Format, Placement, halving, label_of, place

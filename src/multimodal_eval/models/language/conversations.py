@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from multimodal_eval.core.conversation import Part, PartType, Turn
 from multimodal_eval.models.cache import VectorCache, digest
 from multimodal_eval.models.encoders import ModelEntry, ModelKind
-from multimodal_eval.models.language.causal import CAUSAL_LMS
-from multimodal_eval.models.language.tokens import STRIDE, WINDOW, Reading
+from multimodal_eval.models.language.causal import CAUSAL_LMS, STRIDE, WINDOW, Reading
 from multimodal_eval.models.source import find_model, parse_name
 from multimodal_eval.resources.catalogue import CATALOGUE
 

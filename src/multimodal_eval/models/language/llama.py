@@ -28,7 +28,7 @@ import msgspec
 from multimodal_eval.models.batching import equal_lengths, run_in_parallel
 from multimodal_eval.models.formats.onnx_graph import CONTRIB, Graph, open_session
 from multimodal_eval.models.formats.safetensors import SafetensorsFile
-from multimodal_eval.models.language.tokens import Tokens
+from multimodal_eval.models.language.causal import Tokens
 from multimodal_eval.models.runtime import FILE
 from multimodal_eval.models.source import CONFIG, Model
 

@@ -17,8 +17,7 @@ from starlette.responses import HTMLResponse, Response
 
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, UnknownNameError
 from multimodal_eval.display.blocks import Finding, Text, Verdict
-from multimodal_eval.display.of_comparison import run_comparison_blocks, scores_of_runs
-from multimodal_eval.display.of_why import why_blocks
+from multimodal_eval.display.of_comparison import run_comparison_blocks, scores_of_runs, why_blocks
 from multimodal_eval.display.page import ViewerRenderer
 from multimodal_eval.report.viewer.comparison import ComparisonCache, RunChoices, preview
 from multimodal_eval.report.viewer.database import Sql, quoted

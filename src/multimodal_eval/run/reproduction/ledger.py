@@ -1,18 +1,41 @@
-"""A ledger: a YAML file with published figures, and the answers behind them. docs/reproduce.md has its keys."""
+"""A ledger: a YAML file with published figures, the answers behind them, and what they were found to be.
+
+docs/reproduce.md has its keys. `Reproduction` has per entry the figures, ours and the published ones, and why they
+differ.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.yaml_text import read_yaml
 
-__all__ = ["OUR_LEDGER", "OVERALL", "UNITS", "Declared", "Entry", "Ledger", "Published", "read_ledger"]
+__all__ = [
+    "OUR_LEDGER",
+    "OVERALL",
+    "UNITS",
+    "Cell",
+    "Counts",
+    "Declared",
+    "Entry",
+    "Kind",
+    "Ledger",
+    "Published",
+    "Reason",
+    "Reproduced",
+    "Reproduction",
+    "Status",
+    "Verdict",
+    "read_ledger",
+]
 
 Declared = Literal["equal", "within rounding", "explained"]
 OVERALL = "overall"
@@ -129,3 +152,136 @@ def _entry(file: Path, number: int, item: object) -> Entry:
         if published.unit is not None and published.unit not in UNITS:
             raise ConfigError(f"{here}: `unit` must be one of {', '.join(UNITS)}. Got {published.unit!r}")
     return entry
+
+
+Status = Literal["equal", "within rounding", "different"]
+Kind = Literal[
+    "split",
+    "model",
+    "shifted ids",
+    "missing ids",
+    "unknown ids",
+    "doubled ids",
+    "category",
+    "gold",
+    "rule",
+    "reversed verdicts",
+    "cut answers",
+    "draw",
+    "extraction",
+    "verdicts",
+    "stored score",
+    "denominator",
+    "labels",
+    "average",
+    "unit",
+    "rounding",
+    "printed value",
+    "unscored",
+]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A sample with two verdicts: ours, and that of the authors."""
+
+    id: str
+    ours: float | None
+    authors: float | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a figure differs, or what is unusual in the answers. `ids` are the first of `count`."""
+
+    kind: Kind
+    sentence: str
+    count: int = 0
+    ids: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A score with its counts; `correct` is None if it is not a count."""
+
+    correct: float | None
+    total: int
+    value: float  # in the unit of the published figure
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A published figure, ours, and that of the verdicts that the authors stored."""
+
+    published: Published
+    unit: str
+    ours: Counts | None  # None: no sample belongs to it
+    stored: Counts | None
+    status: Status
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """An entry of a ledger, computed again."""
+
+    entry: Entry
+    rule: str
+    answers: int
+    compared: int  # verdicts of the authors
+    equal_verdicts: int
+    cells: tuple[Cell, ...]
+    notes: tuple[Reason, ...]  # about the answers, whether figures differ or not
+
+    @property
+    def status(self) -> Status:
+        """That of the worst figure."""
+        order: tuple[Status, ...] = ("equal", "within rounding", "different")
+        return max((cell.status for cell in self.cells), key=order.index)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figures are what the entry declares."""
+        if self.entry.declared == "explained":
+            return True
+        return self.status == "equal" or self.status == self.entry.declared
+
+
+class Reproduction(Displayed):
+    """All entries of a ledger, computed again."""
+
+    def __init__(self, ledger: str, entries: tuple[Reproduced, ...]) -> None:
+        self.ledger, self.entries = ledger, entries
+
+    @property
+    def broken(self) -> list[Reproduced]:
+        """The entries that are not what they declare."""
+        return [entry for entry in self.entries if not entry.holds]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON output."""
+        import msgspec
+
+        listed = []
+        for each in self.entries:
+            content = {**msgspec.to_builtins(each.entry), "declared": each.entry.declared}
+            cells = [
+                {
+                    **asdict(cell),
+                    "published": {"figure": cell.published.figure, **msgspec.to_builtins(cell.published)},
+                }
+                for cell in each.cells
+            ]
+            content["published"] = cells
+            content |= {
+                "rule": each.rule,
+                "answers_read": each.answers,
+                "verdicts_compared": each.compared,
+                "verdicts_equal": each.equal_verdicts,
+                "status": each.status,
+                "holds": each.holds,
+                "notes": [asdict(note) for note in each.notes],
+            }
+            listed.append(content)
+        return {"ledger": self.ledger, "entries": listed, "broken": [each.entry.title for each in self.broken]}

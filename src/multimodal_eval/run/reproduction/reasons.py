@@ -25,8 +25,7 @@ from multimodal_eval.run.reproduction.answers import (
     signs_of_cuts,
     values_of,
 )
-from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry
-from multimodal_eval.run.reproduction.records import Cell, Counts, Kind, Reason, Verdict
+from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Cell, Counts, Entry, Kind, Reason, Verdict
 from multimodal_eval.run.reproduction.scoring import Scored, Scorer, has_counts, has_value, status_of
 
 __all__ = ["Reasons"]

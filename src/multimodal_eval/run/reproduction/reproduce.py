@@ -8,9 +8,18 @@ from pathlib import Path
 from multimodal_eval.benchmarks.recipes import Recipe, recipe
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError, did_you_mean
 from multimodal_eval.run.reproduction.answers import Answers, Source, answers_of, values_of
-from multimodal_eval.run.reproduction.ledger import OVERALL, UNITS, Entry, Ledger, Published, read_ledger
+from multimodal_eval.run.reproduction.ledger import (
+    OVERALL,
+    UNITS,
+    Cell,
+    Entry,
+    Ledger,
+    Published,
+    Reproduced,
+    Reproduction,
+    read_ledger,
+)
 from multimodal_eval.run.reproduction.reasons import Reasons
-from multimodal_eval.run.reproduction.records import Cell, Reproduced, Reproduction
 from multimodal_eval.run.reproduction.scoring import Scored, Scorer, status_of
 
 __all__ = ["reproduce"]

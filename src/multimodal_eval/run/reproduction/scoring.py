@@ -20,8 +20,7 @@ from multimodal_eval.core.score import UNREAD, Rows, Score
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.crosswalk import axis_of, rules_of_metric
 from multimodal_eval.run.reproduction.answers import Row, values_of
-from multimodal_eval.run.reproduction.ledger import OVERALL, Entry, Published
-from multimodal_eval.run.reproduction.records import Counts, Status
+from multimodal_eval.run.reproduction.ledger import OVERALL, Counts, Entry, Published, Status
 
 __all__ = ["Scored", "Scorer", "has_counts", "has_value", "status_of"]
 

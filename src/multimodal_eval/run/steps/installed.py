@@ -10,7 +10,7 @@ from multimodal_eval.core.records import ImportInfo, ReportedScore
 from multimodal_eval.evaluation.harness import computed_scores, harness_of
 from multimodal_eval.evaluation.harness.process import opened
 from multimodal_eval.evaluation.harness.scorer import asked_about
-from multimodal_eval.run.installed_tasks import functions_of
+from multimodal_eval.run.harness_tasks import functions_of
 from multimodal_eval.run.step import Step
 
 __all__ = ["Reported"]
