@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from multimodal_eval import calibrate, evaluate, generate, load_run, rescore, resume
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.judge_calibration import calibration_of
+from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnknownNameError
 from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
@@ -246,7 +248,9 @@ def test_a_damaged_file_of_labels_is_refused(unlabelled, tmp_path):
     stored = tmp_path / "new" / "human.json"
     stored.write_text(stored.read_text().replace('"label": 1', '"label": 0', 1))
     assert [fault.name for fault in verify_run(tmp_path / "new").faults] == ["human.json"]
-    with pytest.raises(RunFolderError, match="calibrate the run again"):
+    with pytest.raises(
+        RunFolderError, match=r"mmeval judge calibrate .* --human LABELS --metrics exact_match -o .* --overwrite"
+    ):
         calibration_of(load_run(tmp_path / "new"), "exact_match")
 
 
@@ -254,8 +258,32 @@ def test_a_run_without_its_labels_is_refused(unlabelled, tmp_path):
     calibrated_run(unlabelled, label_file(tmp_path / "labels.jsonl", judged_samples()), output=tmp_path / "new")
     (tmp_path / "new" / "human.json").unlink()
     assert [fault.name for fault in verify_run(tmp_path / "new").faults] == ["human.json"]
-    with pytest.raises(RunFolderError, match=r"human\.json is missing\. Restore it from a copy, or calibrate"):
+    before = (tmp_path / "new" / "results.json").read_bytes()
+    with pytest.raises(
+        RunFolderError, match=r"human\.json is missing\. Restore it from a copy, or make the"
+    ) as refused:
         resume(tmp_path / "new")
+    command = str(refused.value).partition("labels: ")[2]  # no run says which file its labels are from
+    words = shlex.split(command.replace("LABELS", shlex.quote(str(tmp_path / "labels.jsonl"))))
+    cli(words[1:], standalone_mode=False)
+    assert verify_run(tmp_path / "new", deep=True).faults == ()
+    assert (tmp_path / "new" / "results.json").read_bytes() == before
+
+
+def test_labels_that_the_earlier_run_has_are_taken_from_it_again(unlabelled, tmp_path):
+    calibrated_run(unlabelled, label_file(tmp_path / "labels.jsonl", judged_samples()), output=tmp_path / "new")
+    rescore(tmp_path / "new", {"metrics": ["exact_match", "rouge_l"]}, output=tmp_path / "more")
+    before = {name: (tmp_path / "more" / name).read_bytes() for name in ("human.json", "results.json")}
+    (tmp_path / "more" / "human.json").unlink()
+    resume(tmp_path / "more")
+    assert {name: (tmp_path / "more" / name).read_bytes() for name in before} == before
+    (tmp_path / "more" / "human.json").unlink()
+    other = [{**record, "rating": record["rating"] and 0} for record in judged_samples()]
+    path = label_file(tmp_path / "other.jsonl", other)
+    calibrated_run(unlabelled, path, output=tmp_path / "new", overwrite=True)
+    again = resume(tmp_path / "more")
+    assert again.calibrated("exact_match").signature == load_run(tmp_path / "new").calibrated("exact_match").signature
+    assert verify_run(tmp_path / "more", deep=True).faults == ()
 
 
 def test_other_labels_change_the_signature_of_the_score(unlabelled, tmp_path):

@@ -15,9 +15,11 @@ from multimodal_eval.core.errors import ConfigError, DamagedFileError, RunFolder
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RUN_FORMAT, RunInfo
 from multimodal_eval.core.registry import plugin_digests
+from multimodal_eval.data.labels.human import store_labels, stored_labels
+from multimodal_eval.data.runs.checksums import RESULTS
 from multimodal_eval.data.runs.grants import Consent, rewrite
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.data.runs.run_folder import LABELS, RunFolder, faults
+from multimodal_eval.data.runs.run_folder import LABELS, Fault, RunFolder, faults
 from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generation import Model, generation_again, with_changes
 from multimodal_eval.run.judging import Judge, JudgeSettings, models_of, with_effort
@@ -173,9 +175,18 @@ def find_damage(run: RunContext) -> None:
     damages = list(faults(folder))
     run.damaged = {fault.name for fault in damages}
     for fault in damages:
-        if fault.name == LABELS:  # which nothing can make again
-            raise folder.checksums.damaged(LABELS, fault.problem)
+        if fault.name == LABELS:
+            _take_labels(run, fault)
     folder.before_change = partial(_remove_dependants, run)
+
+
+def _take_labels(run: RunContext, fault: Fault) -> None:
+    """Take the human labels from the run that this one was rescored from. No run names their file."""
+    earlier = run.earlier
+    if earlier is None or LABELS not in earlier.read_info().config.human.values():
+        raise run.folder.checksums.damaged(LABELS, fault.problem)
+    store_labels(run.folder, stored_labels(earlier))
+    run.damaged.add(RESULTS)  # which may have been computed with other labels
 
 
 def refuse_damage(folder: RunFolder) -> None:

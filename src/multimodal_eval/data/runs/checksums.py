@@ -27,6 +27,7 @@ from multimodal_eval.data.runs.storage import TEMPORARY, LocalStorage, Storage, 
 MANIFEST, RESULTS = "manifest.json", "results.json"
 FOLDER = "checksums"
 EXCHANGES = "exchanges.json"
+HUMAN = "human.json"
 DATA_FOLDERS = ("samples", "media", "answers", "exchanges", "verdicts", "scores", "state")
 _NOT_DATA = (TEMPORARY, ".jsonl")  # the journal of generation
 _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
@@ -70,6 +71,15 @@ class _Seal(msgspec.Struct):
     manifest: str | None = None
 
 
+class _Human(msgspec.Struct):
+    human: dict[str, str] = {}
+
+
+class _Calibrated(msgspec.Struct):
+    config: _Human
+    rescored_from: str | None = None
+
+
 class Checksums:
     """Notes and compares the checksums of the files in one folder."""
 
@@ -111,9 +121,16 @@ class Checksums:
         advice = f"Recompute it with: mmeval score --resume {quote(self._storage.label)}"
         if name == "run.json":
             advice = "Restore it from a copy, or score the samples again"
-        elif name == "human.json":
-            advice = "Restore it from a copy, or calibrate the run again with the file of labels"
+        elif name == HUMAN:
+            advice = f"Restore it from a copy, or make the run again, with the file of labels: {self._calibration()}"
         return DamagedFileError(self._storage.label, name, problem, advice)
+
+    def _calibration(self) -> str:
+        """The command that makes a run with human labels, as far as run.json says: it does not name their file."""
+        made = msgspec.json.decode(self.read_json("run.json"), type=_Calibrated)
+        metrics = ",".join(metric for metric, column in made.config.human.items() if column == HUMAN)
+        old, new = quote(made.rescored_from or "RUN"), quote(self._storage.label)
+        return f"mmeval judge calibrate {old} --human LABELS --metrics {metrics} -o {new} --overwrite"
 
     # other files
 
