@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import multimodal_eval
 from multimodal_eval.run import plan
+from multimodal_eval.run.engine import local
 
 if TYPE_CHECKING:
     import pytest
@@ -76,6 +77,14 @@ def threads_of(patch: pytest.MonkeyPatch, step: str) -> set[Thread]:
 
     patch.setattr(name, noted)
     return threads
+
+
+def workers_on(patch: pytest.MonkeyPatch, cores: int) -> list[int]:
+    """The numbers of threads that steps will have asked for on a machine with so many cores. No step gets a result."""
+    used: list[int] = []
+    patch.setattr(local, "cores", lambda: cores)
+    patch.setattr(local, "_in_threads", lambda step, phase, workers: used.append(workers) or ())
+    return used
 
 
 def _interrupted(*arguments: object) -> NoReturn:

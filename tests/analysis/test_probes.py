@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from multimodal_eval import Run, Sample, evaluate, load_run
+from multimodal_eval import Run, Sample, evaluate, generate, load_run
 from multimodal_eval.analysis.probes import probed
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.run.generation.probes import _rotated, _shuffled
 from tests.cli.command_line import mmeval
 
 LETTERS = "ABCD"
@@ -101,10 +100,16 @@ def test_no_wrong_verdict_in_a_hundred_designs():
     assert wrong == []
 
 
+def changed(probe: str, data: list[Sample], **settings: Any) -> list[Sample]:
+    """The samples as a model is asked about them under a probe."""
+    run = generate(data, model=lambda request: "A", generation={"probe": probe, "media_as": "none"}, **settings)
+    return list(run.samples())
+
+
 def test_rotated_choices_take_the_gold_answer_with_them():
     for gold in ("C", "(c)", "red", "2"):
-        sample = Sample("1", choices=["blue", "green", "red"], expected_answer=gold)
-        turned = _rotated(sample, 0)
+        sample = Sample("1", question="Which?", choices=["blue", "green", "red"], expected_answer=gold)
+        (turned,) = changed("rotated", [sample])
         letter = turned.expected_answer.strip("()").upper()
         if gold == "red":
             assert turned.expected_answer == "red"
@@ -113,16 +118,16 @@ def test_rotated_choices_take_the_gold_answer_with_them():
             assert turned.choices[place] == "red"
         assert turned.choices != sample.choices
     with pytest.raises(ConfigError, match="part of its `prompt`"):
-        _rotated(Sample("1", prompt="blue or green?", choices=["blue", "green"], expected_answer="A"), 0)
+        changed("rotated", [Sample("1", prompt="blue or green?", choices=["blue", "green"], expected_answer="A")])
 
 
 def test_shuffled_samples_never_have_their_own_image():
-    data = [Sample(str(number), image=f"{number // 3}.png") for number in range(12)]
-    changed = _shuffled(5, data)
-    assert all(before.image != after.image for before, after in zip(data, changed, strict=True))
-    assert sorted(sample.image for sample in changed) == sorted(sample.image for sample in data)
+    data = [Sample(str(number), question="What?", image=f"{number // 3}.png") for number in range(12)]
+    shuffled = changed("shuffled", data, seed=5)
+    assert all(before.image != after.image for before, after in zip(data, shuffled, strict=True))
+    assert sorted(sample.image for sample in shuffled) == sorted(sample.image for sample in data)
     with pytest.raises(ConfigError, match="more than half of the samples have the same media"):
-        _shuffled(5, [Sample(str(number), image=f"{number // 3}.png") for number in range(4)])
+        changed("shuffled", data[:4], seed=5)
 
 
 def test_one_command_asks_with_all_probes_and_can_be_repeated(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.run.config import overlaid
 from tests.run.caption_samples import samples
 
 
@@ -49,6 +48,15 @@ def test_a_single_metric_may_be_a_string():
     assert evaluate(samples(), metrics="cider").metrics == ["cider"]
 
 
-def test_columns_of_fields_are_merged_field_by_field():
-    config = overlaid({"map": {"id": "qid", "prediction": "a"}}, map={"generated_answer": "b", "question": "text"})
-    assert config.map == {"id": "qid", "generated_answer": "b", "question": "text"}  # `prediction` is the answer, too
+def test_columns_of_fields_are_merged_field_by_field(tmp_path):
+    file = tmp_path / "data.jsonl"
+    file.write_text('{"qid": "1", "a": "a cat", "b": "a dog", "text": "What?", "references": ["a dog"]}\n')
+    columns = {"generated_answer": "b", "question": "text"}
+    run = evaluate(file, metrics=["rouge_l"], config={"map": {"id": "qid", "prediction": "a"}}, map=columns)
+    assert run.info.config.map == {
+        "id": "qid",
+        "generated_answer": "b",
+        "question": "text",
+    }  # not `prediction`
+    (sample,) = run.samples()
+    assert (sample.id, sample.generated_answer, sample.question) == ("1", "a dog", "What?")

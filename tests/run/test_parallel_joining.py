@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.data.readers import parts
-from multimodal_eval.run.engine.base import Inline
-from multimodal_eval.run.steps import reading_tasks
-from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
+from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, read_in_order, small_splits
 
 data_fields = st.fixed_dictionaries(
     {"references": st.lists(st.sampled_from(["a", "b c", "é"]), min_size=1, max_size=3)},
@@ -125,7 +123,7 @@ def test_a_pair_is_joined_in_parallel(tmp_path, tiny, data, workers):
 def test_values_on_both_sides_are_merged(tmp_path, tiny, data):
     predictions = write(tmp_path / "predictions.jsonl", answers(50, split="val", references=["a dog"], n=2))
     assert assert_both_ways_equal(data, predictions, by=["predictions.split"])
-    assert read(Inline(), data, predictions, by=["predictions.split"])[3] is None
+    assert read_in_order(data, predictions, by=["predictions.split"])[3] is None
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
@@ -169,17 +167,16 @@ def test_other_formats(tmp_path, tiny, data):
     assert not assert_both_ways_equal(data, path)  # values of Parquet are compared before they are stored
 
 
-def test_predictions_are_divided_in_several_steps(tmp_path, tiny, data, monkeypatch):
-    monkeypatch.setattr(reading_tasks, "CHUNK", 1)
-    monkeypatch.setattr(reading_tasks, "_ROWS", 2)
-    assert assert_both_ways_equal(data, write(tmp_path / "predictions.jsonl", answers(50)))
+def test_predictions_are_divided_in_several_steps(tmp_path, data):
+    with small_splits(300, bucket=9, chunk=1):
+        assert assert_both_ways_equal(data, write(tmp_path / "predictions.jsonl", answers(50)))
 
 
 def test_folder_keys_and_annotators(tmp_path, tiny, data):
     (tmp_path / "p").mkdir()
     predictions = write(tmp_path / "p" / "fold=1" / "x.jsonl", answers(50, ann="yes"))
     assert assert_both_ways_equal(data, predictions.parent.parent, annotators=["ann"], by=["predictions.fold"])
-    assert read(Inline(), data, predictions.parent.parent, annotators=["ann"], by=["predictions.fold"])[3] is None
+    assert read_in_order(data, predictions.parent.parent, annotators=["ann"], by=["predictions.fold"])[3] is None
 
 
 def unusual():
@@ -198,7 +195,7 @@ def test_a_doubt_gives_the_message_of_today(tmp_path, tiny, data, predictions, s
     monkeypatch.setattr("multimodal_eval.analysis.slices.MAX_SLICES", 40)
     path = write(tmp_path / "predictions.jsonl", predictions)
     assert not assert_both_ways_equal(data, path, **settings)
-    assert read(Inline(), data, path, **settings)[3] is not None
+    assert read_in_order(data, path, **settings)[3] is not None
 
 
 def test_unmatched_ids_are_allowed(tmp_path, tiny, data):

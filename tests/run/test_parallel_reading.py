@@ -16,11 +16,15 @@ from multimodal_eval._native import count_records
 from multimodal_eval.data.readers import parts
 from multimodal_eval.data.readers.files import DataFile
 from multimodal_eval.data.readers.splits import Range, counted, splits_of, tasks_of
-from multimodal_eval.run.engine import local
-from multimodal_eval.run.engine.base import Crashed, Inline
-from multimodal_eval.run.steps import parallel_reading, reading_tasks
-from multimodal_eval.run.steps.reading_tasks import ReadTask
-from tests.run.reading_both_ways import Together, assert_both_ways_equal, read, small_splits
+from tests.run.reading_both_ways import (
+    Crashing,
+    Together,
+    assert_both_ways_equal,
+    read,
+    read_by_processes,
+    read_in_order,
+    small_splits,
+)
 
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \t\n", b"\n\x0b\x0c\n"])
 
@@ -179,25 +183,14 @@ def test_several_files_are_read_in_parallel(tmp_path, tiny):
 
 
 @pytest.mark.parametrize("many", [1, 1000])
-def test_many_splits_are_read_in_processes(tmp_path, tiny, monkeypatch, many, nothing_is_left_running):
+def test_many_splits_are_read_in_processes(tmp_path, tiny, many, nothing_is_left_running):
     path = write(tmp_path / "data.jsonl", rows(60))
-    monkeypatch.setattr(parallel_reading, "MANY_SPLITS", many)
-    expected = read(Inline(), path)
-    if many == 1:
-        monkeypatch.setattr(reading_tasks, "_read", None)  # in this process
-    assert read(local.Local(5), path) == (True, *expected[1:])
+    assert read_by_processes(path, many) == (True, *read_in_order(path)[1:])
 
 
-def test_a_crash_ends_the_run(tmp_path, tiny, monkeypatch):
+def test_a_crash_ends_the_run(tmp_path, tiny):
     """A process that crashes on every attempt is an error, after all other tasks have ended."""
     path = write(tmp_path / "data.jsonl", rows(60))
-
-    class Crashing(Together):
-        def map(self, step, phase):
-            results = list(super().map(step, phase))
-            is_reading = any(isinstance(item, ReadTask) for item in phase.items)
-            return iter([Crashed("x"), *results[1:]] if is_reading else results)
-
     assert read(Crashing(), path)[3] == "RunFolderError: a process crashed while reading the input: x"
 
 
@@ -256,7 +249,7 @@ def unusual():
 def test_a_doubt_gives_the_message_of_today(tmp_path, tiny, records, settings):
     path = write(tmp_path / "data.jsonl", records)
     assert not assert_both_ways_equal(path, **settings)
-    assert read(Inline(), path, **settings)[3] is not None
+    assert read_in_order(path, **settings)[3] is not None
 
 
 def test_large_media_end_a_part_early(tmp_path, monkeypatch):

@@ -1,34 +1,54 @@
-"""The states of parts are summed pairwise."""
+"""The states of parts are summed pairwise, in their order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
 import pytest
 
-from multimodal_eval.run.steps.fit import TreeSum
+from multimodal_eval import Sample, evaluate, metric
+from tests.parts import set_part_size
 
 
-def tree_sum(states):
-    total = TreeSum()
-    for state in states:
-        total.add(state)
-    return total.value
+class Joined(msgspec.Struct, frozen=True):
+    """The ids of samples, in brackets around each sum."""
+
+    text: str = ""
+
+    def __add__(self, other: Joined) -> Joined:
+        return Joined(f"({self.text}{other.text})")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 100])
-def test_the_tree_adds_in_order(count):
-    assert tree_sum([f"{number}." for number in range(count)]) == "".join(f"{number}." for number in range(count))
+def joined(samples: Iterable[Sample]) -> Joined:
+    return Joined("".join(f"{sample.id}." for sample in samples))
 
 
-def test_neighbours_are_added_first():
-    class Shape:
-        def __init__(self, text):
-            self.text = text
+@pytest.fixture
+def tree_of(monkeypatch):
+    """The sum of the states of as many parts, each with one sample."""
+    seen = []
 
-        def __add__(self, other):
-            return Shape(f"({self.text}{other.text})")
+    @metric("sums", version="1", bounds=(0, 1), corpus=joined)
+    def sums(sample: Sample, corpus: Joined | None = None) -> float:
+        seen.append(corpus.text)
+        return 1.0
 
-    assert tree_sum([Shape(str(number)) for number in range(7)]).text == "(((01)(23))((45)6))"
+    def tree(count):
+        set_part_size(monkeypatch, 1)
+        samples = [Sample(id=str(number), generated_answer="a") for number in range(count)]
+        evaluate(samples, metrics=["sums"], workers=1, skip_lint=True)
+        assert len(set(seen)) == 1
+        return seen.pop()
+
+    return tree
 
 
-def test_the_sum_of_nothing_is_none():
-    assert tree_sum([]) is None
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 33])
+def test_the_tree_adds_in_order(tree_of, count):
+    ids = "".join(f"{number}." for number in range(count))
+    assert tree_of(count).replace("(", "").replace(")", "") == ids
+
+
+def test_neighbours_are_added_first(tree_of):
+    assert tree_of(7) == "(((0.1.)(2.3.))((4.5.)6.))"

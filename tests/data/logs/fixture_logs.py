@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
+from multimodal_eval import evaluate, resume
 from multimodal_eval.core.records import LOG, ImportInfo, ReportedScore
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.import_log import recorded_settings
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
+from tests.edited_runs import rewrite_json
 
 FIXTURES = Path(__file__).parent / "fixtures"
 LM_EVAL = FIXTURES / "lm-eval"  # lm-eval 0.4.13
@@ -47,5 +47,7 @@ def pooled_run(folder: Path, output: Path) -> Run:
         files=[str(file.path) for file in files],
         reported=reported,
     )
-    plan, source = planned(overlaid(None, **recorded_settings([*scores.values()]), by=[LOG]), folder, None)
-    return Run(*start(plan, source, output, Engine.of("local"), False, imported=info))
+    evaluate(folder, **recorded_settings([*scores.values()]), by=[LOG], output=output, progress=False)
+    rewrite_json(output / "run.json", lambda content: content.update(imported=msgspec.to_builtins(info)))
+    (output / "lint.json").unlink()
+    return resume(output, progress=False)

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval import evaluate, load_run, resume
-from multimodal_eval.run.engine import local
-from tests.parts import started_with_part_size
+from tests.parts import started_with_part_size, workers_on
 from tests.run.local_runs import PLUGIN, run, samples
 from tests.run.processes import is_running
 
@@ -96,9 +95,7 @@ def test_a_daemon_process_scores_without_children(tmp_path):
 
 
 def test_evaluate_uses_all_cores(monkeypatch, tmp_path):
-    used = []
-    monkeypatch.setattr(local, "cores", lambda: 3)
-    monkeypatch.setattr(local, "_in_threads", lambda step, phase, workers: used.append(workers) or ())
+    used = workers_on(monkeypatch, 3)
     with pytest.raises(ValueError, match="zip"):
         evaluate(samples(), metrics=["bleu"], output=tmp_path / "run")
     assert used == [3]
