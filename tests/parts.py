@@ -82,8 +82,13 @@ def threads_of(patch: pytest.MonkeyPatch, step: str) -> set[Thread]:
 def workers_on(patch: pytest.MonkeyPatch, cores: int) -> list[int]:
     """The numbers of threads that steps will have asked for on a machine with so many cores. No step gets a result."""
     used: list[int] = []
+
+    def noted(step: object, phase: object, workers: int) -> tuple[()]:
+        used.append(workers)
+        return ()
+
     patch.setattr(local, "cores", lambda: cores)
-    patch.setattr(local, "_in_threads", lambda step, phase, workers: used.append(workers) or ())
+    patch.setattr(local, "_in_threads", noted)
     return used
 
 

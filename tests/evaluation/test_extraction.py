@@ -9,7 +9,6 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, rescore
 from multimodal_eval.analysis.judges import findings
-from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
 from multimodal_eval.display.run_findings import run_findings
@@ -18,7 +17,6 @@ from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.report.one_run import FORMS
-from multimodal_eval.run.judging import JudgeSettings, with_judge
 
 # What the answers mean, to the judge of these tests.
 MEANINGS = {"It barks.": "A", "It meows.": "B", "It is grey.": "none", "Hm.": "no idea", "Certainly.": "yes"}
@@ -164,13 +162,11 @@ def test_the_metric_asks_by_itself_outside_of_a_run(reader):
     assert reader.asked == ["It barks."]
 
 
-def test_judge_on_the_command_line_makes_the_extractor():
-    config = RunConfig(metrics=["multiple_choice"], options={"multiple_choice": {"fallback": "judge"}})
-    models = [JudgeModel(model="openai:m")]
-    assert with_judge(config, JudgeSettings(models)).judges == {
-        "multiple_choice": JudgeConfig(name="multiple_choice", form="extract", models=models)
-    }
-    assert with_judge(config, JudgeSettings()) == config
+def test_a_judge_that_is_named_makes_the_extractor(reader):
+    options = {"multiple_choice": {"fallback": "judge"}}
+    run = evaluate(SAMPLES, metrics=["multiple_choice"], options=options, judge="reader")
+    assert run.info.config.judges == {"multiple_choice": judged()}
+    assert reader.asked
 
 
 @pytest.mark.parametrize(

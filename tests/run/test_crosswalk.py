@@ -13,7 +13,6 @@ from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.report.build import content_of
-from multimodal_eval.run.crosswalk import column_name
 from tests.cli.command_line import mmeval
 
 # Readings measured with the origins: "**B**" and "\boxed{B}" make lmms-eval's MMMU rule draw a letter, "Answer: B.
@@ -48,7 +47,7 @@ def test_every_column_equals_a_run_with_that_rule(tmp_path):
     run = crosswalk(SAMPLES, metric="multiple_choice", output=tmp_path / "run")
     for rule in rules_of("choice"):
         alone = evaluate(SAMPLES, metrics=["multiple_choice"], options={"multiple_choice": {"rule": rule}})
-        name = column_name(rule)
+        (name,) = (name for name, options in run.info.config.options.items() if options["rule"] == rule)
         together, separate = run.results["metrics"][name], alone.results["metrics"]["multiple_choice"]
         assert together == separate
         assert together["signature"].startswith(f"multiple_choice|v:1|rule:{rule}|")
@@ -104,12 +103,11 @@ def test_wrong_names_are_refused():
 
 
 def test_rules_with_the_same_column_name_get_numbers():
-    from multimodal_eval.run.crosswalk import crosswalk_settings
-
-    assert column_name("lmms-eval@0.7.3/mmmu") == "lmms-eval@0_7_3_mmmu"
-    assert column_name("13a") == "r13a"
-    settings = crosswalk_settings("multiple_choice", THREE)
-    assert settings["headline"] == "mmeval@1"
+    run = crosswalk(SAMPLES, metric="multiple_choice", rules=["mmeval@1", "lmms-eval@0.7.3/mmmu"])
+    assert run.metrics == ["mmeval@1", "lmms-eval@0_7_3_mmmu"]
+    assert run.headline == "mmeval@1"
+    captions = [Sample(id=str(n), generated_answer="a dog", references=["a dog runs"]) for n in range(2)]
+    assert crosswalk(captions, metric="bleu", rules=["ptb", "13a"]).metrics == ["ptb", "r13a"]
 
 
 def test_samples_without_any_disagreement():

@@ -31,6 +31,7 @@ def tree_of(monkeypatch):
 
     @metric("sums", version="1", bounds=(0, 1), corpus=joined)
     def sums(sample: Sample, corpus: Joined | None = None) -> float:
+        assert corpus is not None
         seen.append(corpus.text)
         return 1.0
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from multimodal_eval import Sample, evaluate, resume
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeModel
 from multimodal_eval.judges.forms.by_name import FORMS, form_of, judges
-from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.judging import read_judge
 from tests.cli.command_line import called
+
+SAMPLES = [Sample("1", question="What?", references=["a dog"], generated_answer="a dog")]
+
+
+def said(request):
+    """A judge without an opinion: its reply cannot be read."""
+    return "Hm."
 
 
 @pytest.fixture
@@ -51,12 +58,14 @@ def test_the_template_is_read_beside_the_file(written, tmp_path):
 
 def test_the_template_of_a_judge_in_a_configuration_is_read_once(written, tmp_path):
     written("Judge {{ answer }}", "mine.md")
-    config = overlaid({"metrics": ["short"], "judges": {"short": {"prompt": "mine.md"}}})
-    assert config.judges["short"].template == "Judge {{ answer }}"
+    config = {"metrics": ["short"], "judges": {"short": {"prompt": "mine.md"}}}
+    run = evaluate(SAMPLES, config=config, judge=said, allow_empty=True, output=tmp_path / "run")
+    assert run.info.config.judges["short"].template == "Judge {{ answer }}"
     (tmp_path / "mine.md").unlink()
-    assert overlaid(config).judges == config.judges
+    (tmp_path / "run" / "scores" / "part-00000.parquet").unlink()
+    assert resume(tmp_path / "run", judge=said, allow_empty=True).info.config.judges == run.info.config.judges
     with pytest.raises(ConfigError, match=r"the template other\.md cannot be read"):
-        overlaid({"judges": {"short": {"prompt": "other.md"}}})
+        evaluate(SAMPLES, config={"metrics": ["short"], "judges": {"short": {"prompt": "other.md"}}}, judge=said)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,9 @@ def test_what_the_built_in_judges_decide():
 
 def test_judges_among_the_metrics(written):
     written("form: binary\nmodel: openai:m")
-    config = overlaid(None, metrics="judge:quality.yaml,exact_match,judge:clair")
+    config = evaluate(
+        SAMPLES, metrics="judge:quality.yaml,exact_match,judge:clair", judge=said, allow_empty=True
+    ).info.config
     assert config.metrics == ["quality", "exact_match", "clair"]
     assert {name: judge.form for name, judge in config.judges.items()} == {"quality": "binary", "clair": "clair"}
 
@@ -179,13 +190,13 @@ def test_judges_among_the_metrics(written):
 def test_two_judges_with_one_name_are_refused(written):
     written("form: scale", "clair.yaml")
     with pytest.raises(ConfigError, match=r"two judges have the name 'clair'\. Write another `name` into one"):
-        overlaid(None, metrics="judge:clair.yaml,judge:clair")
+        evaluate(SAMPLES, metrics="judge:clair.yaml,judge:clair", judge=said)
 
 
 def test_a_name_that_cannot_name_a_metric(written):
     written("form: scale", "my judge.yaml")
     with pytest.raises(ConfigError, match="'my judge' cannot name a metric"):
-        overlaid(None, metrics="judge:my judge.yaml")
+        evaluate(SAMPLES, metrics="judge:my judge.yaml", judge=said)
 
 
 def test_the_list_of_judges():
