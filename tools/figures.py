@@ -1,9 +1,9 @@
 """Print the figures that must not decay beside those that were last recorded: shown, not enforced.
 
-    python -m tools.figures [--record] [--cpu]
+    python -m tools.figures [--record]
 
-`.ci/run` prints them. Record them with a change that makes them better, or has a reason to make them worse. `--cpu`
-also prints the processor time of two usual calls, which depends on the machine and is never recorded.
+`.ci/run` prints them. Record them with a change that makes them better, or has a reason to make them worse. Times
+are those of `bench/whole_run.py`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,16 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
-import random
 import re
 import subprocess
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from multimodal_eval import Metric, evaluate
+from multimodal_eval import Metric
 from multimodal_eval.cli.layers import LayeredCommand
 from multimodal_eval.cli.main import cli
 from tools.reference import PAGES
@@ -36,7 +32,6 @@ DRIVER = "run.runner"  # the module that drives a run
 DISPLAYS = ("cli", "report")
 STATE = re.compile(r"\binfo\.state\b|_info\(\)\.state\b")
 COUNTED = ("a JSONL line", "a printed caption", "a question", "a verdict", "an inspect log")
-IMAGES = 5_000
 GENERATED = re.compile(r"<!-- who-measures-what: .*?<!-- end: \w+ -->", re.DOTALL)
 # The most that a later change may have.
 MOST = {
@@ -117,42 +112,6 @@ def _imports(path: Path, files: Mapping[str, Path]) -> Iterator[str]:
                 yield inner if inner in files else base
 
 
-def cpu_times() -> Iterator[tuple[str, float]]:
-    """Seconds of processor time, each the least of several: made-up captions of a fixed seed."""
-    chooser = random.Random(0)
-    words = [f"w{number}" for number in range(3_000)]
-    texts = [[" ".join(chooser.choices(words, k=10)) for _ in range(6)] for _ in range(IMAGES)]
-    rows = [{"id": n, "references": text[1:], "generated_answer": text[0]} for n, text in enumerate(texts[:300])]
-    evaluate(rows, metrics=["rouge_l"], progress=False)
-    yield "evaluate 300 rows in memory", min(_cpu_of_evaluate(rows) for _ in range(20))
-    with tempfile.TemporaryDirectory() as folder:
-        annotations = [
-            {"id": 5 * image + place, "image_id": image, "caption": caption}
-            for image, text in enumerate(texts)
-            for place, caption in enumerate(text[1:])
-        ]
-        data = {"images": [{"id": image} for image in range(IMAGES)], "annotations": annotations}
-        Path(folder, "captions.json").write_text(json.dumps(data), encoding="utf-8")
-        results = [{"image_id": image, "caption": text[0]} for image, text in enumerate(texts)]
-        Path(folder, "results.json").write_text(json.dumps(results), encoding="utf-8")
-        yield f"score {IMAGES:,} images, without report", min(_cpu_of_command(folder) for _ in range(3))
-
-
-def _cpu_of_evaluate(rows: list[dict[str, object]]) -> float:
-    started = time.process_time()
-    evaluate(rows, metrics=["rouge_l"], progress=False)
-    return time.process_time() - started
-
-
-def _cpu_of_command(folder: str) -> float:
-    command = "score captions.json results.json --metrics bleu,rouge_l,cider -o run --overwrite --no-report"
-    before = os.times()
-    arguments = [sys.executable, "-m", "multimodal_eval.cli.main", *command.split()]
-    subprocess.run(arguments, cwd=folder, capture_output=True, check=True)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
-
-
 def _options(command: click.Command) -> Iterator[int]:
     """The number of options in the help of a command, and of those below it."""
     yield len(command.shown()) if isinstance(command, LayeredCommand) else 0
@@ -163,7 +122,6 @@ def _options(command: click.Command) -> Iterator[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.figures", description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true", help="store the figures as they are now")
-    parser.add_argument("--cpu", action="store_true", help="also print processor times")
     options = parser.parse_args()
     now = figures()
     if options.record:
@@ -175,8 +133,6 @@ def main() -> None:
         most = f"  of at most {MOST[name]:,}" if name in MOST else ""
         changed = f"  {change:+,}" if change else ""
         print(f"{name:<41} {recorded.get(name, 0):>9,} {value:>9,}{most}{changed}")
-    for name, seconds in cpu_times() if options.cpu else ():
-        print(f"{name:<41} {1000 * seconds:>19,.1f} ms")
 
 
 if __name__ == "__main__":
