@@ -8,11 +8,16 @@ from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import multimodal_eval
+from multimodal_eval.core.config import RunConfig
 from multimodal_eval.run import plan
 from multimodal_eval.run.engine import local
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
+
+    from multimodal_eval.core.metric import Metric
 
 STEPS = "multimodal_eval.run.steps"
 LIMITS = {
@@ -38,6 +43,11 @@ def started_with_part_size(size: int | str, *, with_model: bool = False) -> str:
     name = "with_model" if with_model else "size"
     paths = [str(Path(file).parents[1]) for file in (__file__, multimodal_eval.__file__)]
     return f"import sys; sys.path[:0] = {paths}; from tests.parts import use_part_size; use_part_size({name}={size})"
+
+
+def part_size_with(metrics: Sequence[Metric]) -> int:
+    """The number of samples per part of a run with these metrics."""
+    return plan.Plan(RunConfig(), None, tuple(metrics), {}, composite=False).part_size
 
 
 def _part_sizes(size: int | None, with_model: int | None) -> dict[str, Any]:

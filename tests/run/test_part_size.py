@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.metric import configured
 from multimodal_eval.evaluation.metrics_registry import resolve
-from multimodal_eval.run.plan import Plan
 from tests.golden.clip.images import TINY_CLIP
 from tests.models.sentences import tiny_bert
+from tests.parts import part_size_with
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +17,7 @@ def bert(tmp_path_factory):
 
 
 def size_with(*metrics):
-    chosen = tuple(configured(resolve(name), options) for name, options in metrics)
-    return Plan(RunConfig(), None, chosen, {}, composite=False).part_size
+    return part_size_with([configured(resolve(name), options) for name, options in metrics])
 
 
 def test_models_have_small_parts_and_encoders_in_torch_larger_ones(bert):
