@@ -10,7 +10,6 @@ Sections, each a file in bench/gpu_models, with the minutes that it takes on an 
     images           1    decoded images of 640 x 480, CLIP ViT-B/32 and ViT-L/14@336 against torchmetrics' CLIPScore
     clip             0.5  the texts of CLIP ViT-B/32 against transformers
     sentences_bf16   1.5  the same as `sentences`, in bfloat16
-    compiled         -    the same as `images`, with torch.compile
 
 Weights are random, made from the published configurations, and so are texts. Nothing is downloaded. `--small` is
 quick on a CPU and measures nothing: it shows that every section runs. Each result is printed at once. `--minutes` is
@@ -30,6 +29,7 @@ import os
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 
 os.environ["MMEVAL_CACHE"] = "off"
@@ -48,7 +48,6 @@ SECTIONS = {
     "images": ("clip:images", 1.0),
     "clip": ("clip:clip", 0.5),
     "sentences_bf16": ("sentences:sentences_bf16", 1.5),
-    "compiled": ("clip:compiled", 2.0),
 }
 
 
@@ -77,10 +76,7 @@ def main() -> None:
     device = torch.cuda.get_device_name() if Setting.device == "cuda" else "CPU"
     say(f"{device}, {len(os.sched_getaffinity(0))} cores, torch {torch.__version__}, "
         f"transformers {transformers.__version__}")  # fmt: skip
-    work = {
-        name: Section(lambda place=place: measure(place), minutes, by_default=name != "compiled")  # type: ignore[misc]
-        for name, (place, minutes) in SECTIONS.items()
-    }
+    work = {name: Section(partial(measure, place), minutes) for name, (place, minutes) in SECTIONS.items()}
     sys.exit(sections.run(work, options, quick=Setting.small))
 
 

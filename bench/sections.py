@@ -25,7 +25,6 @@ class Section:
 
     work: Callable[[], None]
     minutes: float
-    by_default: bool = True
 
 
 class OutOfTimeError(Exception):
@@ -47,7 +46,7 @@ def _known(chosen: list[str], names: Sequence[str]) -> list[str]:
 
 def run(sections: Mapping[str, Section], options: argparse.Namespace, *, quick: bool = False) -> int:
     """Run the chosen sections. Returns the number of those that failed or were ended; `quick` ignores the estimates."""
-    chosen = options.only or [name for name, section in sections.items() if section.by_default]
+    chosen = options.only or list(sections)
     end = STARTED + options.minutes * MINUTE
     missing = 0
     for name in chosen:

@@ -1,12 +1,12 @@
 """Metrics of texts beside the programs that people use for them: time, peak memory, ratio and growth.
 
-    python bench/text_metrics.py [--only captions,meteor,spice,speech,overlap] [--captions FILE] [--sizes 1,10]
+    python bench/text_metrics.py [--only captions,meteor,spice,speech] [--captions FILE] [--sizes 1,10]
 
 FILE is a .json.gz with {"references": {id: [captions]}, "candidates": {id: caption}}; size 10 repeats it ten times.
-captions, meteor and spice need it; METEOR and SPICE need `mmeval fetch meteor-1.5-en spice`. speech and overlap make
-sentences: size 10 is 10 MB. Peers: pycocoevalcap (needs Java), NLTK (its WordNet in $NLTK_DATA), jiwer,
-whisper-normalizer, rouge-score, sacrebleu; what is not installed is listed as such. One thread. Every job is a process
-of its own; times are without imports and inputs, from texts to the score of the corpus.
+captions, meteor and spice need it; METEOR and SPICE need `mmeval fetch meteor-1.5-en spice`. speech makes sentences:
+size 10 is 10 MB. Peers: pycocoevalcap (needs Java), NLTK (its WordNet in $NLTK_DATA), jiwer, whisper-normalizer; what
+is not installed is listed as such. One thread. Every job is a process of its own; times are without imports and inputs,
+from texts to the score of the corpus.
 """
 
 from __future__ import annotations
@@ -114,22 +114,6 @@ def our_speech(size: int, rule: str, by_characters: bool) -> Work:
     return work
 
 
-def our_overlap(size: int, name: str) -> Work:
-    import pyarrow as pa
-
-    from multimodal_eval._native import RougeTexts
-    from multimodal_eval.core.metric import configured
-    from multimodal_eval.evaluation.metrics_registry import resolve
-
-    candidates, references = sentences(size)
-    columns = pa.array(candidates), pa.array(references)
-    if name.startswith("rouge"):
-        method = {"rouge1": "words", "rougeLsum": "summary_lcs"}[name]
-        return lambda: getattr(RougeTexts(*columns, False), method)()
-    metric: Any = configured(resolve(name), {})
-    return lambda: metric.sentence_scores(*columns)
-
-
 # The others.
 
 
@@ -193,17 +177,6 @@ def jiwer(size: int, rule: str, by_characters: bool) -> Work:
     return work
 
 
-def other_overlap(size: int, name: str) -> Work:
-    candidates, references = sentences(size)
-    if name.startswith("rouge"):
-        scorer = import_module("rouge_score.rouge_scorer").RougeScorer([name])
-        pairs = list(zip(candidates, references, strict=True))
-        return lambda: [scorer.score(texts[0], text) for text, texts in pairs]
-    metric = getattr(import_module("sacrebleu.metrics"), {"chrf": "CHRF", "ter": "TER", "sacrebleu": "BLEU"}[name])
-    gold = [[texts[0] for texts in references]]
-    return lambda: metric().corpus_score(candidates, gold)
-
-
 # name -> (ours, the peer or None); of each: the function and its arguments after the input.
 Contest = tuple[tuple[Any, ...], tuple[Any, ...] | None]
 CAPTIONS: dict[str, dict[str, Contest]] = {
@@ -219,10 +192,6 @@ SENTENCES: dict[str, dict[str, Contest]] = {
         f"{metric}, {rule}": ((our_speech, rule, metric == "cer"), (jiwer, rule, metric == "cer"))
         for metric in ("wer", "cer")
         for rule in ("jiwer@4", "whisper-english@0.1.15")
-    },
-    "overlap": {
-        name: ((our_overlap, name), (other_overlap, name))
-        for name in ("rouge1", "rougeLsum", "chrf", "ter", "sacrebleu")
     },
 }
 
@@ -242,7 +211,7 @@ def compare(title: str, contests: dict[str, Contest], path: str | None, sizes: l
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="captions,meteor,spice,speech,overlap")
+    parser.add_argument("--only", default="captions,meteor,spice,speech")
     parser.add_argument("--captions", metavar="FILE")
     parser.add_argument("--sizes", default="1,10")
     parser.add_argument("--rounds", type=int, default=2)

@@ -150,17 +150,13 @@ def cosines(encoder: TorchClip, arrays: Sequence[Any], texts: Sequence[str]) -> 
     return (encoder.encode_arrays(arrays) * encoder.encode_texts(texts)).sum(axis=1)
 
 
-def images(_: Path, *, is_compiled: bool = False) -> None:
+def images(_: Path) -> None:
     """Decoded images with and without their texts, torchmetrics' CLIPScore, and the vision tower alone."""
     for kind, count in sized((("tiny", 256),), (("b32", 4096), ("l14", 1024))):
-        compare(kind, count, is_compiled)
+        compare(kind, count)
 
 
-def compiled(folder: Path) -> None:
-    images(folder, is_compiled=True)
-
-
-def compare(kind: str, count: int, is_compiled: bool) -> None:
+def compare(kind: str, count: int) -> None:
     name, _, vision = MODELS[kind]
     edge = vision["image_size"]
     model, preprocess = towers(kind)
@@ -170,8 +166,6 @@ def compare(kind: str, count: int, is_compiled: bool) -> None:
     base = seconds(torchmetrics_scores, model, edge, arrays[:few], texts[:few], rounds=1) / few
     number_format: Format = "bf16" if Setting.device == "cuda" else "float32"
     ours = encoder_of(model, preprocess, number_format)  # converts the weights
-    if is_compiled:
-        ours.image_features = torch.compile(ours.image_features, dynamic=False)
     our_cosines = cosines(ours, arrays[:few], texts[:few])
     dtype = torch.bfloat16 if number_format == "bf16" else torch.float32
     batch = torch.randn(min(IMAGES_PER_BATCH, count), 3, edge, edge, device=Setting.device, dtype=dtype)
@@ -182,7 +176,7 @@ def compare(kind: str, count: int, is_compiled: bool) -> None:
             for _ in range(rounds):
                 ours.image_features(batch)
 
-    say(f"\n{name}, {count:,} images of {SIZE[1]} x {SIZE[0]}, {number_format}{', compiled' if is_compiled else ''}")
+    say(f"\n{name}, {count:,} images of {SIZE[1]} x {SIZE[0]}, {number_format}")
     show("torchmetrics, float32, images and texts", few, base * few, base * few, "images")
     show("ours, images and texts", count, seconds(cosines, ours, arrays, texts), base * count, "images")
     show("ours, images", count, seconds(ours.encode_arrays, arrays), base * count, "images")
