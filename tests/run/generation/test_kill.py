@@ -16,9 +16,8 @@ from tests.run.generation.counting_server import Client, CountingServer
     ("kills", "more"),
     [
         pytest.param(2, (), id="2-answers"),
-        pytest.param(5, (), id="5-answers", marks=pytest.mark.slow),
-        pytest.param(5, ("until",), id="5-until", marks=pytest.mark.slow),
-        pytest.param(5, ("judges",), id="5-judges", marks=pytest.mark.slow),  # .ci/long kills: 50
+        pytest.param(3, ("until",), id="3-until", marks=pytest.mark.slow),
+        pytest.param(3, ("judges",), id="3-judges", marks=pytest.mark.slow),  # `.ci/long kills`: 200 of each
     ],
 )
 def test_killed_runs_resume_to_identical_folders(kills, more, capsys):
@@ -40,7 +39,8 @@ def test_a_server_with_many_faults_answers_every_sample(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_samples_need_less_than_a_gigabyte():
-    command = [sys.executable, "-m", "tests.run.generation.peak_memory", "100000"]
+def test_samples_that_are_done_need_no_memory():
+    # From 20,000 samples on, the peak is about 350 MB. Prompts and replies that are kept take 6 kB per sample.
+    command = [sys.executable, "-m", "tests.run.generation.peak_memory", "50000"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(done.stdout.split()[-1]) < 1000
+    assert float(done.stdout.split()[-1]) < 600
