@@ -274,6 +274,36 @@ def test_long_names_are_folded_and_split_no_table(monkeypatch):
         assert all(part in letters for name in LONG for part in (name[:8], name[-3:]))
 
 
+def test_the_longest_numbers_of_two_systems_are_one_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    difference = msgspec.structs.replace(figure("perplexity"), value=51.3025, low=-95.513, high=199.5562)
+    names = ("semantic_similarity", "perplexity", "composite_score")
+    rows = [FigureRow(difference, [name], ["294.3980", "345.7005"], ["0.4694", "▼"]) for name in names]
+    before, after = ["Alba", "Boreas"], ["p", ""]
+    block = Figures(rows, before=before, after=after, value="Boreas - Alba", is_difference=True)
+    lines = rendered([block], "table").splitlines()
+    assert sum(line.startswith("───") for line in lines) == 1
+    assert max(map(len, lines)) <= 80
+    (shown,) = (line for line in lines if line.startswith("perplexity"))
+    assert "294.3980 345.7005 +51.3025 -95.5130 … +199.5562" in shown
+    assert shown.endswith("0.4694 ▼")
+
+
+def test_a_table_that_fits_only_with_a_column_for_each_row_is_turned_round(monkeypatch):
+    heads = ["model", "captions", "a task with a long name", *(f"task {number}" for number in range(9))]
+    values = [f"0.{number:04} ± 0.0123" for number in range(11)]
+    table = Table(heads, [Row(["alba", *values]), Row(["boreas", *values[::-1]], is_strong=True)])
+    monkeypatch.setenv("COLUMNS", "80")
+    first, _, *rows = rendered([table], "table").splitlines()
+    assert first.split() == ["model", "alba", "boreas"]
+    assert [row.split("  ")[0] for row in rows] == heads[1:]
+    assert rows[1].split()[-6:] == [*values[1].split(), *values[-2].split()]
+    monkeypatch.setenv("COLUMNS", "300")
+    assert rendered([table], "table").splitlines()[0].split()[:2] == ["model", "captions"]
+    monkeypatch.setenv("COLUMNS", "30")  # neither fits
+    assert rendered([table], "table").splitlines()[0].split()[:2] == ["model", "captions"]
+
+
 def test_a_finding_has_the_same_sentence_everywhere():
     finding = Finding("answers that repeat the prompt", "COPIED", about=["cider_d", "wer"], count=12, total=300)
     sentence = "CIDEr-D, WER: 12 of 300 (4.0%): answers that repeat the prompt"

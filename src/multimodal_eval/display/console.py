@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.visible import unprotected, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.measure import Measurement
     from rich.table import Column, Table
     from rich.text import Text
 
 
 _HEAD = 14  # characters of a line in the head of a column, if the table is too wide
+_NAME = 15  # characters of a line in a column of names, if that keeps the table in one piece
 
 
 def console(**settings: Any) -> Console:
@@ -88,6 +89,11 @@ def fitting(out: Console, build: Callable[[Collection[str]], Table], optional: S
     return next((table for table in tables if fits(out, table)), tables[-1])
 
 
+def in_one_piece(out: Console, table: Table) -> bool:
+    """Whether the terminal is wide enough for the table, with folded cells."""
+    return len([*_blocks(out, table)]) == 1
+
+
 def _widths(out: Console, table: Table) -> Measurement:
     """The width with every word on a separate line, and without wrapped lines."""
     from rich.measure import Measurement
@@ -100,16 +106,17 @@ def _blocks(out: Console, table: Table) -> Iterator[Table]:
     left = [column for column in table.columns if not column.no_wrap]
     numbers = [column for column in table.columns if column.no_wrap]
     is_wide = bool(numbers) and _widths(out, table).minimum > out.width
-    for column in numbers:
-        widest = max((out.measure(cell).maximum for cell in column.cells), default=0)
-        if is_wide and isinstance(column.header, str):
-            column.header = fill(column.header, max(widest, _HEAD))
-        column.min_width = max(widest, out.measure(column.header).maximum)
+    heads = [column.header for column in numbers]
+    _wrap_heads(out, numbers, heads, _HEAD if is_wide else None)
     for column in left:
         if column.overflow == "ellipsis":
             column.overflow = "fold"
     if _widths(out, table).minimum > out.width:
         table.padding = (0, 1, 0, 0)
+    if _widths(out, table).minimum > out.width:
+        _wrap_heads(out, numbers, heads, 1)
+    if _widths(out, table).minimum > out.width:
+        table.padding = 0
     if numbers and _widths(out, table).minimum > out.width:
         _fold(out, table, left)
     if not numbers or _widths(out, table).minimum <= out.width:
@@ -122,12 +129,22 @@ def _blocks(out: Console, table: Table) -> Iterator[Table]:
         numbers, table.title = numbers[count:], None
 
 
+def _wrap_heads(out: Console, columns: Sequence[Column], heads: Sequence[RenderableType], width: int | None) -> None:
+    """Make columns as narrow as their numbers, their heads in lines of this width, and words up to _HEAD allow."""
+    for column, head in zip(columns, heads, strict=True):
+        widest = max((out.measure(cell).maximum for cell in column.cells), default=0)
+        if width is not None and isinstance(head, str):
+            word = max(map(len, head.split()), default=1)
+            column.header = fill(head, max(widest, width, min(word, _HEAD)))
+        column.min_width = max(widest, out.measure(column.header).maximum)
+
+
 def _fold(out: Console, table: Table, columns: Sequence[Column]) -> None:
     """Make text columns as narrow as the numbers beside them need it, or as blocks of them do."""
     for column in columns:
         column.max_width = 1
     room = out.width - _widths(out, table).minimum + len(columns)
-    if room < out.width // 3:  # the numbers come in blocks
+    if room < min(out.width // 3, _NAME * len(columns)):  # the numbers come in blocks
         room = out.width // 2
     natural = {
         id(column): max(out.measure(cell).maximum for cell in (column.header, *column.cells)) for column in columns

@@ -1,6 +1,6 @@
 """Blocks on the terminal, with Rich, and charts of characters on the scales of `display.scales`.
 
-A table that is too wide loses its optional columns; nothing is cut.
+A table that is too wide loses its optional columns, or is turned round if that keeps it in one piece; nothing is cut.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.console import as_text, console, fitting, styled, warning
+from multimodal_eval.display.console import as_text, console, fitting, in_one_piece, styled, warning
 from multimodal_eval.display.figure_tables import as_figures, figure_table, in_words, shown_rows, without_drawings
 from multimodal_eval.display.plain_text import shortened
 from multimodal_eval.display.renderer import Renderer
@@ -112,9 +112,16 @@ class TerminalRenderer(Renderer[None]):
                 self.out.print()
             self._print(as_text(kept.title), "bold")
         self._has_table = True
-        self.out.print(fitting(self.out, lambda omitted: _rich(kept, set(omitted)), kept.optional))
+        shown = self._fitting(kept)
+        if not in_one_piece(self.out, shown) and _can_be_turned(kept):
+            turned = self._fitting(_turned(kept))
+            shown = turned if in_one_piece(self.out, turned) else shown
+        self.out.print(shown)
         if kept.caption:
             self.out.print(as_text(kept.caption), style="dim")
+
+    def _fitting(self, block: Table) -> RichTable:
+        return fitting(self.out, lambda omitted: _rich(block, set(omitted)), block.optional)
 
     def chart(self, block: Chart) -> None:
         """The figures, with a column of drawn characters."""
@@ -192,6 +199,20 @@ class TerminalRenderer(Renderer[None]):
 
 def _no_axis(row: Row) -> Row:
     return Row(row.cells, row.is_strong, is_quiet=row.is_quiet or row.is_axis, tone=row.tone)
+
+
+def _can_be_turned(block: Table) -> bool:
+    return block.left == 1 and all(isinstance(row.cells[0], str) for row in block.rows)
+
+
+def _turned(block: Table) -> Table:
+    """The table with a column for each row."""
+    cells = [
+        [Strong(cell) if row.is_strong and isinstance(cell, str) else cell for cell in row.cells] for row in block.rows
+    ]
+    columns = zip(block.heads, *cells, strict=True)
+    heads = [cell.text if isinstance(cell, Strong) else str(cell) for cell in next(columns)]
+    return Table(heads, [Row(column) for column in columns])
 
 
 def _rich(block: Table, omitted: set[str]) -> RichTable:
