@@ -128,7 +128,7 @@ def violations(page: Any, *schemes: str) -> tuple[list[tuple[str, str, str]], in
     page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    results = []
+    results: list[dict[str, list[Any]]] = []
     for scheme in schemes:
         page.emulate_media(color_scheme=scheme)
         results.append(page.evaluate(EXAMINE, {"runOnly": ["cat.color"]} if results else {}))
