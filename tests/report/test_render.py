@@ -78,6 +78,18 @@ def test_the_page_shows_the_scores(page, runs):
     assert runs[0].info.versions["numpy"] in page
 
 
+def test_what_the_site_executes_of_a_card_is_left_out():
+    left_out = (
+        "<!-- setup: demo -->",
+        "    mmeval score a.jsonl  # once",
+        "For example:\n\n```python\nf()\n```\n\n```text\n1\n```",
+    )
+    card = blocks("\n\n".join(["# Title", "Before.", *left_out, "    Kept.", "```bibtex\n@a{b}\n```"]) + "\n")
+    assert [block.text or "".join(inline.text for inline in block.inlines) for block in card] == [
+        *("Title", "Before.", "Kept.", "@a{b}"),
+    ]
+
+
 def test_a_card_becomes_blocks():
     text = "# Title\n\nSome *plain*\nwords, `code` and **strong**.\n\n- one\n  - two\n\n"
     card = blocks(text + "| a | b |\n|---|---|\n| c | d |\n\n$$\nx\n$$\n")

@@ -70,6 +70,10 @@ _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _ITEM = re.compile(r"( *)[-*] +(.*)")
 _FENCE = re.compile(r"```|\$\$")
 _RULE = re.compile(r"\|?[ :|-]+\|?")
+# What the site executes, which a report does not need: marks, the example, lines of commands.
+_EXAMPLES = re.compile(
+    r"^(?:<!--.*?-->|For example:|```(?:python|text)\n.*?^```| {4}mmeval [^\n]*)$", re.MULTILINE | re.DOTALL
+)
 _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)]+)\)")
 
 
@@ -93,8 +97,8 @@ class Block:
 
 
 def blocks(source: str) -> list[Block]:
-    """The blocks of a card, in order. A link becomes its text and its URL."""
-    return list(_blocks(source.splitlines()))
+    """The blocks of a card, in order, without its examples. A link becomes its text and its URL."""
+    return list(_blocks(_EXAMPLES.sub("", source).splitlines()))
 
 
 def inlines(line: str) -> list[Inline]:
@@ -319,8 +323,11 @@ def icon() -> str:
     return "data:image/svg+xml;base64," + b64encode(asset("logo.svg").encode()).decode()
 
 
+@cache
 def _style(theme: Theme) -> str:
-    return "\n".join(map(asset, (*_STYLES, *_PAPER) if theme == "paper" else _STYLES))
+    """The style sheets, without comments and indents."""
+    sheets = "\n".join(map(asset, (*_STYLES, *_PAPER) if theme == "paper" else _STYLES))
+    return re.sub(r"\n\s+", "\n", re.sub(r"/\*.*?\*/", "", sheets, flags=re.DOTALL)).strip()
 
 
 def _scripts(theme: Theme) -> list[str]:
