@@ -63,7 +63,7 @@ def test_a_server_ends_with_a_run_that_is_killed(data):
     serve = f"{SERVER} --latency 600"
     arguments = [sys.executable, "-m", "multimodal_eval", *command(data, serve, "-o", "run")]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not servers() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert servers()
