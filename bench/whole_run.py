@@ -1,14 +1,15 @@
 """Whole commands and calls, with their start: COCO files to the table, small inputs in memory, a metric in Python.
 
-    python bench/whole_run.py [--flickr8k FILE] [--only start,memory,coco,python,report] [--samples 1000000]
+    python bench/whole_run.py [--flickr8k FILE] [--only start,memory,coco,python,report,suite] [--samples 1000000]
 
-start    `import multimodal_eval`, `mmeval --help`
+start    `import multimodal_eval`, `mmeval --help`; the first `evaluate` of three rows, beside the imports that it needs
 memory   `evaluate` of 300 records in memory, with and without lint: the best of 100 calls
 coco     `mmeval score` of 5,000 images x 4 references, with and without lint and report, beside pycocoevalcap's script
          (needs Java). FILE is Flickr8k.token.txt, or .gz: caption 1 is the candidate. Without it, captions are made up.
          METEOR is left out unless it was fetched: `mmeval fetch meteor-1.5-en`
 python   `mmeval score` with a metric in Python, from SAMPLES / 10 to SAMPLES (1,000,000 need 1 GB of disk)
 report   `mmeval report` of a run with 10,000 and 100,000 samples, four metrics and two columns that become slices
+suite    `mmeval table` of 40 models x 30 tasks x 1,000 samples, whose runs take four minutes
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import harness
@@ -54,6 +56,11 @@ from multimodal_eval import metric
 @metric("words", needs=("generated_answer",), bounds=(0, None), version="1")
 def words(sample):
     return float(sample.generated_answer.count(" ") + 1)
+"""
+THREE_ROWS = """
+from multimodal_eval import evaluate
+answers = ["a red dog", "a cat", "the dog"]
+evaluate({"references": ["a red dog"] * 3, "generated_answer": answers}, metrics=["exact_match"])
 """
 CONFIG = """task: mine
 tasks:
@@ -102,9 +109,11 @@ def command(folder: Path, words: list[str]) -> Measured:
 
 def start(folder: Path, options: argparse.Namespace) -> None:
     words = {"python -c pass": [sys.executable, "-c", "pass"], "mmeval --help": [*MMEVAL, "--help"]}
-    words["import multimodal_eval"] = [sys.executable, "-c", "import multimodal_eval"]
+    needed, ours = "import numpy, pyarrow, msgspec", "import multimodal_eval"
+    codes = {ours: ours, needed: needed, "evaluate": THREE_ROWS}
+    words |= {name: [sys.executable, "-c", code] for name, code in codes.items()}
     jobs = {(name, 1): partial(harness.run_command, line) for name, line in words.items()}
-    harness.print_table("start", harness.in_turn(jobs, 3 * options.rounds))
+    harness.print_table("start", harness.in_turn(jobs, 10 * options.rounds), {"evaluate": needed})
 
 
 def in_memory(path: str, plugin: str, metric: str, lint: bool) -> Work:
@@ -173,11 +182,27 @@ def report(folder: Path, options: argparse.Namespace) -> None:
     harness.print_table("the report", harness.in_turn(jobs, options.rounds), unit="samples")
 
 
+def suite(folder: Path, options: argparse.Namespace) -> None:
+    from multimodal_eval import evaluate
+
+    rng = random.Random(0)
+    for model, task in product(range(40), range(30)):
+        right = [rng.random() < 0.3 + model / 100 for _ in range(1_000)]
+        rows = {
+            "question": [f"What is in image {number} of set {task}?" for number in range(1_000)],
+            "references": ["a dog"] * 1_000,
+            "generated_answer": ["a dog" if is_right else "a cat" for is_right in right],
+        }
+        evaluate(rows, metrics=["exact_match"], output=folder / f"suite/m{model}/t{task}", progress=False)
+    jobs = {("mmeval table", 1_200): partial(harness.run_command, [*MMEVAL, "table", folder / "suite"])}
+    harness.print_table("suite", harness.in_turn(jobs, options.rounds), unit="runs")
+
+
 def main() -> None:
-    parts = {work.__name__: work for work in (start, memory, coco, python, report)}
+    parts = {work.__name__: work for work in (start, memory, coco, python, report, suite)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flickr8k", type=Path, metavar="FILE")
-    parser.add_argument("--only", default=",".join(parts))
+    parser.add_argument("--only", default="start,memory,coco,python,report")
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()

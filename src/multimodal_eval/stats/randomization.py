@@ -27,7 +27,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, groupby
@@ -280,11 +280,24 @@ class PairSums:
 
 def pair_sums(units: Matrix, pairs: Sequence[tuple[int, int]]) -> PairSums:
     """Those of the columns of `units` (units x systems)."""
-    columns, sizes = list(units.T), [fsum(column) for column in np.abs(units).T.tolist()]
-    parts = (columns[a] - columns[b] for a, b in pairs)
-    sums = np.array([(fsum(part.tolist()), fsum((part * part).tolist())) for part in parts]).reshape(-1, 2)
-    both = np.array([sizes[a] + sizes[b] for a, b in pairs])
-    return PairSums(sums[:, 0], sums[:, 1], both)
+    systems, sizes = np.ascontiguousarray(units.T), np.abs(units).sum(axis=0)
+    differences, squares, both = np.zeros((3, len(pairs)))
+    for a, others, places in _by_first(pairs, range(len(pairs))):
+        parts = systems[a] - systems[others]
+        differences[places], squares[places] = parts.sum(axis=1), (parts * parts).sum(axis=1)
+        both[places] = sizes[a] + sizes[others]
+    return PairSums(differences, squares, both)
+
+
+def _by_first(
+    pairs: Sequence[tuple[int, int]], places: Iterable[int]
+) -> Iterator[tuple[int, slice | list[int], list[int]]]:
+    """The pairs in these places that share their first system: it, the second ones without a copy, and the places."""
+    for a, group in groupby(places, key=lambda place: pairs[place][0]):
+        together = list(group)
+        others = [pairs[place][1] for place in together]
+        is_range = others == list(range(others[0], others[0] + len(others)))
+        yield a, slice(others[0], others[-1] + 1) if is_range else others, together
 
 
 def max_t_of(flips: Flips, sums: Sequence[PairSums], pairs: Sequence[tuple[int, int]], level: float = LEVEL) -> MaxT:
@@ -312,16 +325,12 @@ def max_t_of(flips: Flips, sums: Sequence[PairSums], pairs: Sequence[tuple[int, 
 
 
 def _largest(sums: Matrix, pairs: Sequence[tuple[int, int]], differs: NDArray[np.bool_], lengths: Vector) -> Vector:
-    """The largest statistic of each flip. Pairs with the same first system are computed together, without copies."""
-    largest = np.zeros(len(sums))
-    for a, group in groupby(np.flatnonzero(differs).tolist(), key=lambda place: pairs[place][0]):
-        places = list(group)
-        others = [pairs[place][1] for place in places]
-        is_range = others == list(range(others[0], others[0] + len(others)))
-        columns = sums[:, others[0] : others[0] + len(others)] if is_range else sums[:, others]
-        distances = np.abs(sums[:, a : a + 1] - columns)
-        distances /= lengths[places]
-        np.maximum(largest, distances.max(axis=1), out=largest)
+    """The largest statistic of each flip. A system's sums are together in memory: the largest is taken along rows."""
+    systems, largest = np.ascontiguousarray(sums.T), np.zeros(len(sums))
+    for a, others, places in _by_first(pairs, np.flatnonzero(differs).tolist()):
+        distances = np.abs(systems[a] - systems[others])
+        distances /= lengths[places, None]
+        np.maximum(largest, distances.max(axis=0), out=largest)
     return largest
 
 
