@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes
+from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.score import Estimate, Rows
-from multimodal_eval.evaluation.averages import NoGroupError
 from multimodal_eval.stats.intervals import Interval, interval
 from multimodal_eval.stats.stratified import Strata, mean_of_clusters, stratified_mean
 
@@ -67,5 +67,9 @@ class Averaging(msgspec.Struct, frozen=True):
             return without_value(f"no value: no scored sample in the stratum {', '.join(map(repr, empty))}")
         try:
             return self.interval(aggregate, rows)
-        except NoGroupError as fault:
+        except ConfigError as fault:
+            from multimodal_eval.evaluation.averages import NoGroupError
+
+            if not isinstance(fault, NoGroupError):
+                raise
             return without_value(f"no value: {fault}")

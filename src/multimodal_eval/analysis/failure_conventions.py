@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.columns import Codes, Column
 from multimodal_eval.analysis.failures import FailureRule, Mask, Stored, counted, failed_and_unknown, rule_of
-from multimodal_eval.analysis.renormalised import Renormalised, renormalised
 from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.arrow import booleans
 from multimodal_eval.core.config import RunConfig
@@ -25,6 +25,9 @@ from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate, Rows
 from multimodal_eval.stats.intervals import Vector
+
+if TYPE_CHECKING:
+    from multimodal_eval.analysis.renormalised import Renormalised
 
 __all__ = ["Conventions", "as_aggregated", "check_countable", "conventions_of", "failure_settings"]
 
@@ -124,8 +127,11 @@ class Conventions(msgspec.Struct, frozen=True):
 def conventions_of(run: Stored, metric: Metric | None, column: Column, metrics: Sequence[Metric] = ()) -> Conventions:
     """A column by both conventions. None is a composite that is a mean; `metrics` are those that it depends on."""
     counts = run.info.config.count_failures is not None
-    if metric is None and column.name == COMPOSITE and (lacking := renormalised(run)) is not None:
-        return _with_lacking_parts(column, lacking, counts)
+    if metric is None and column.name == COMPOSITE:
+        from multimodal_eval.analysis.renormalised import renormalised
+
+        if (lacking := renormalised(run)) is not None:
+            return _with_lacking_parts(column, lacking, counts)
     if column.scored.all() or (not column.scored.any() and column.has_parts.any()):
         return Conventions(column, column, counts=counts)
     failed, unknown = failed_and_unknown(run, metrics or ([] if metric is None else [metric]), column)

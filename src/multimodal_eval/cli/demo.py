@@ -23,7 +23,7 @@ from multimodal_eval.display.wording import listed
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.core.config import RunConfig
-    from multimodal_eval.data.readers.inputs import Input
+    from multimodal_eval.data.readers.parts import Input
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.plan import Plan
 

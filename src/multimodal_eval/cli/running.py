@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.config import GenerationConfig, RunConfig
     from multimodal_eval.core.progress import Progress
     from multimodal_eval.core.records import ImportInfo
-    from multimodal_eval.data.readers.inputs import Input
+    from multimodal_eval.data.readers.parts import Input
     from multimodal_eval.generate.prices import Estimate
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.generation import Generation
@@ -196,7 +196,7 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
         return data, dict(params)
     import msgspec
 
-    from multimodal_eval.run.task_files import with_task
+    from multimodal_eval.run.config import with_task
 
     if params.get("fetching") and params["task_data"] is None:
         _fetch_data(data)

@@ -27,9 +27,10 @@ from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_and_vqa import read_vqa
 from multimodal_eval.data.readers.column_names import peeked
 from multimodal_eval.data.readers.formats import SUFFIXES, Reader, reader_of
-from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.json_file import first_character, read_coco_annotations, read_json_object
 from multimodal_eval.data.readers.memory_input import JoinedInput
+from multimodal_eval.data.readers.parts import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.run import Run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -17,24 +16,21 @@ PartType = Literal["text", "image", "audio"]
 PART_TYPES: tuple[PartType, ...] = get_args(PartType)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Audio:
+class Audio(msgspec.Struct, frozen=True, eq=False):
     """Mono audio: samples in [-1, 1], `rate` of them per second."""
 
     samples: NDArray[np.float32]
     rate: int
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """Text, an image or audio; media by file name, or opened (a Pillow image, an `Audio`)."""
 
     type: PartType
     content: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """Everything that one side says before the other replies."""
 
     role: Literal["user", "assistant"]

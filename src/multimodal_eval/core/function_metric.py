@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
+
+import msgspec
 
 from multimodal_eval.core.corpus import Corpus, CorpusGroups, default_state, returned
 from multimodal_eval.core.metric import (
@@ -116,8 +117,7 @@ class FunctionMetric(Metric):
         return FunctionScorer(self, extra) if self._batch is None else _BatchScorer(partial(self._batch, **extra))
 
 
-@dataclass(frozen=True)
-class _BatchScorer:
+class _BatchScorer(msgspec.Struct, frozen=True):
     score: Callable[[Sequence[Sample]], Sequence[Score]]  # the batch function with its options
 
 

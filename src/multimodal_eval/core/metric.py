@@ -40,6 +40,7 @@ __all__ = [
     "known_options",
     "lone_scorer",
     "renamed",
+    "require_references",
     "signature_of",
     "summary_of",
 ]
@@ -362,3 +363,10 @@ def check_name(name: str) -> None:
             f"{name!r} cannot name a metric: use letters, digits, '_-@', and not {', '.join(RESERVED_NAMES)}, "
             "nor a device of Windows such as con or nul"
         )
+
+
+def require_references(metric: str, references: Sequence[str]) -> None:
+    """Raise `ConfigError` for an empty list, and for a string, which would count as a list of its letters."""
+    if isinstance(references, str) or not references:
+        got = repr(references) if isinstance(references, str) else "an empty list"
+        raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from numbers import Integral, Real
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints, overload
+
+import msgspec
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.rules import RuleFamily, find_rule, rules_of
@@ -58,8 +59,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One option: the type of its values (`Any` allows all), and its default.
 
     `choices` are the only values allowed. `convert` is applied before the checks: YAML reads the name 1.5 as a number.

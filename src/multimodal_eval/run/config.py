@@ -1,14 +1,13 @@
-"""Read the settings of a run from a YAML file or from arguments."""
+"""Read the settings of a run from a YAML file, from arguments or from a task file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from multimodal_eval.benchmarks.recipes import find_recipe
 from multimodal_eval.core.config import (
     JudgeConfig,
     RunConfig,
@@ -20,7 +19,6 @@ from multimodal_eval.core.judge_config import (
 from multimodal_eval.core.metric import check_name
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import ANSWER_ALIASES
-from multimodal_eval.core.setting_words import in_words
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.evaluation.harness import harness_of
 
@@ -204,6 +202,8 @@ def _converted(content: Any, source: str) -> RunConfig:
     try:
         return msgspec.convert(content, RunConfig)
     except msgspec.ValidationError as error:
+        from multimodal_eval.core.setting_words import in_words
+
         raise ConfigError(f"{source}: {in_words(str(error), content)}") from None
 
 
@@ -221,6 +221,68 @@ def is_task_file(data: object) -> bool:
     """Whether the data of a call are a task file, or name a recipe or a task of an installed harness."""
     if not isinstance(data, str | Path):
         return False
+    from multimodal_eval.benchmarks.recipes import find_recipe
+
     if harness_of(data) is not None:
         return True
     return (Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()) or find_recipe(data) is not None
+
+
+def with_task(
+    data: Any,
+    config: ConfigSource,
+    model: str | None,
+    task: str | None = None,
+    metrics: Sequence[str] | str | None = None,
+    *,
+    task_data: str | Path | None = None,
+    allow_partial: bool = False,
+    may_download: bool = False,
+) -> tuple[Any, ConfigSource, tuple[str, ...]]:
+    """The data and the configuration of a call, and notes. Other data than a task file are returned as they are.
+
+    The settings of `config` have precedence over those of the task file. Without a model, those of asking one are not
+    used. `task` and `metrics` are those of the call: settings of other metrics are then left out. `task_data` replaces
+    the data that the file names. A task of an installed harness downloads its data only if it `may_download`.
+    """
+    if not is_task_file(data):
+        if task_data is not None:
+            raise ConfigError(f"other data are only for a task file, and {data} is not one. Name the data alone")
+        return data, config, ()
+    from multimodal_eval.run.task_files import open_task
+
+    given = msgspec.to_builtins(load_config(config))
+    opened = open_task(
+        data,
+        task_data=None if task_data is None else Path(task_data),
+        allow_outside=given.get("allow_outside", False),
+        allow_partial=allow_partial or given.get("allow_partial", False),
+        may_download=may_download,
+    )
+    chosen = metrics or given.get("metrics")
+    names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else chosen
+    task_settings = _for_metrics(opened.settings, names, has_task=bool(task or given.get("task")))
+    settings = {**task_settings, **given}
+    options, new = task_settings.get("options", {}), given.get("options", {})
+    settings["options"] = {name: {**options.get(name, {}), **new.get(name, {})} for name in {**options, **new}}
+    settings["map"] = merged_columns(task_settings["map"], given.get("map", {}))
+    asked = given.get("generation") or ({} if model is None else {"model": model})
+    if asked:
+        settings["generation"] = opened.asking(asked)
+    return opened.data, settings, opened.notes
+
+
+def copy_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `with_task` among the settings of a call: `task_data` is taken out of them."""
+    return {"task_data": settings.pop("task_data", None), "allow_partial": bool(settings.get("allow_partial"))}
+
+
+def _for_metrics(settings: JsonObject, metrics: Sequence[str] | None, *, has_task: bool) -> JsonObject:
+    """The settings without those of metrics that the call replaces by others."""
+    if metrics is None and not has_task:
+        return settings
+    kept = {key: value for key, value in settings.items() if key not in ("metrics", "headline", "complete", "variants")}
+    names = metrics or ()
+    kept["options"] = {name: options for name, options in settings["options"].items() if name in names}
+    kept["variants"] = {name: metric for name, metric in settings.get("variants", {}).items() if name in names}
+    return kept

@@ -17,14 +17,13 @@ from multimodal_eval.data.runs.progress_file import is_recorded, remove_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.data.runs.storage import Location
-from multimodal_eval.run.config import ConfigSource
+from multimodal_eval.run.config import ConfigSource, copy_of, with_task
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.generation import Model, generation_of, label_of, settled
 from multimodal_eval.run.judging import Judge, JudgeSettings, with_judge
 from multimodal_eval.run.nothing_scored import refuse_unscored
 from multimodal_eval.run.opening import Data, planned
 from multimodal_eval.run.start import start
-from multimodal_eval.run.task_files import copy_of, with_task
 
 __all__ = ["evaluate", "resume"]
 

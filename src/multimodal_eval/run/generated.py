@@ -21,7 +21,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.ask.replies import resuming
-from multimodal_eval.run.config import ConfigSource, load_config, overlaid
+from multimodal_eval.run.config import ConfigSource, copy_of, load_config, overlaid, with_task
 from multimodal_eval.run.continuing import Asked, continue_run, resumed_plan, with_asked, with_metrics
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.generation import Model, generation_of, label_of, settled
@@ -30,7 +30,6 @@ from multimodal_eval.run.opening import Data, planned
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
 from multimodal_eval.run.start import start
-from multimodal_eval.run.task_files import copy_of, with_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,10 +15,10 @@ from multimodal_eval.core.inside import NamingFile, read_text
 from multimodal_eval.core.judge_config import EFFORT, PREFIX, Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import check_name, configured
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.setting_words import Sections, in_words
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
 
 if TYPE_CHECKING:  # imported by the functions that need them: most runs ask no judge
+    from multimodal_eval.core.setting_words import Sections
     from multimodal_eval.generate.protocol import Generator
     from multimodal_eval.generate.turns import Draft
 
@@ -195,6 +195,8 @@ def changed(judge: JudgeConfig, settings: Mapping[str, Any]) -> JudgeConfig:
     try:
         judge = msgspec.convert(content, JudgeConfig)
     except msgspec.ValidationError as error:
+        from multimodal_eval.core.setting_words import in_words
+
         fault = in_words(str(error), content, JudgeConfig, SECTIONS)
         raise ConfigError(f"the judge {judge.name!r}: {fault}") from None
     return _without_prices(judge) if "prices" in settings else judge
@@ -366,6 +368,8 @@ def _converted(content: Any, source: str) -> JudgeConfig:
     try:
         return msgspec.convert(content, JudgeConfig)
     except msgspec.ValidationError as error:
+        from multimodal_eval.core.setting_words import in_words
+
         raise ConfigError(f"{source}: {in_words(str(error), content, JudgeConfig, SECTIONS)}") from None
 
 

@@ -14,9 +14,7 @@ from multimodal_eval.core.errors import InputError, NothingScoredError, Problem
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import COMPOSITE, Results, RunInfo
 from multimodal_eval.core.sample import FIELDS, Sample
-from multimodal_eval.data.logs.recognised import is_dataset
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
-from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.data.readers.ids import PREFIX
 from multimodal_eval.data.readers.summary import NOT_USED
 from multimodal_eval.evaluation.harness import computed_scores
@@ -145,6 +143,9 @@ def _dataset(info: RunInfo) -> str | None:
     """The data of a run, if they are a published dataset without a second file: its columns have no answers."""
     if info.source is None or info.source.predictions is not None:
         return None
+    from multimodal_eval.data.logs.recognised import is_dataset
+    from multimodal_eval.data.readers.files import file_set
+
     with suppress(InputError, OSError):
         if is_dataset(file_set(Path(info.source.data), info.config.format).files[0].log):
             return info.source.data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,13 +14,14 @@ from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.records import Source
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.system_files import DEVICE
-from multimodal_eval.data.readers.blocks import COMPRESSED
-from multimodal_eval.data.readers.formats import SUFFIXES
-from multimodal_eval.data.readers.inputs import FileInput, Input
 from multimodal_eval.data.readers.memory_input import MemoryInput, Table
+from multimodal_eval.data.readers.parts import Input
 from multimodal_eval.data.readers.records import parse_map
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, needed_resources
+
+if TYPE_CHECKING:
+    from multimodal_eval.data.readers.inputs import FileInput
 
 __all__ = [
     "Data",
@@ -37,7 +38,6 @@ _TIME = re.compile(
 )  # harnesses' logs
 _ODD = re.compile(r"[^\w.-]+")  # in the name of a folder
 _LONGEST = 80
-_SUFFIXES = {*SUFFIXES, *COMPRESSED, ".zip", ".eval"}
 
 Data = str | Path | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Sequence[Any]] | Table
 
@@ -62,17 +62,18 @@ def planned(
     source = open_input(data, predictions, config)
     if config.image_root is not None and not Path(config.image_root).is_dir():
         raise ConfigError(f"`image_root` must be a folder. Got {config.image_root!r} instead.")
-    if isinstance(source, FileInput) and config.image_root is None:
-        config = msgspec.structs.replace(config, image_root=str(source.data_files.folder.absolute()))
-    elif config.image_root is None:  # samples in memory may refer to any file; relative paths start here
-        config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
+    if config.image_root is None:
+        if isinstance(source, MemoryInput):  # samples in memory may refer to any file; relative paths start here
+            config = msgspec.structs.replace(config, image_root=str(Path.cwd()), allow_outside_images=True)
+        else:
+            config = msgspec.structs.replace(config, image_root=str(source.data_files.folder.absolute()))
     if config.questions is not None:  # a resumed run may start in another folder
         config = msgspec.structs.replace(config, questions=str(Path(config.questions).resolve()))
-    if config.generation is not None and config.task is None and isinstance(source, FileInput):
+    if config.generation is not None and config.task is None and not isinstance(source, MemoryInput):
         config = msgspec.structs.replace(config, generation=_with_usual_prompt(config.generation, source))
     if not scores:
         return generating_plan(config), source
-    if config.task is None and not config.metrics and isinstance(source, FileInput):
+    if config.task is None and not config.metrics and not isinstance(source, MemoryInput):
         has_model = config.generation is not None
         config = msgspec.structs.replace(config, metrics=_usual_metrics(source, has_model=has_model))
     if fetch is not None:
@@ -117,9 +118,11 @@ def _ids_in(path: Path) -> Sequence[str | int]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def open_input(data: Data, predictions: str | Path | None, config: RunConfig) -> Input:
+def open_input(data: Data, predictions: str | Path | None, config: RunConfig) -> FileInput | MemoryInput:
     """Open the input of a call."""
     if isinstance(data, str | Path):
+        from multimodal_eval.data.readers.inputs import FileInput
+
         second = Path(predictions) if predictions is not None else None
         questions = None if config.questions is None else Path(config.questions)
         columns, annotators = parse_map(config.map), tuple(config.annotators)
@@ -145,15 +148,20 @@ def run_name(plan: Plan, source: Input | None = None) -> str:
     if plan.config.generation is not None:
         provider, _, model = plan.config.generation.model.partition(":")
         return file_name(model) if model else provider
+    from multimodal_eval.data.readers.inputs import FileInput
+
     files = source.prediction_files or source.data_files if isinstance(source, FileInput) else None
     return plan.label if files is None else file_name(files.name)
 
 
 def file_name(path: str | Path) -> str:
     """A name after a file, a folder or a pattern, without suffixes and the time: `answers` for answers.jsonl.gz."""
+    from multimodal_eval.data.readers.blocks import COMPRESSED
+    from multimodal_eval.data.readers.formats import SUFFIXES
+
     path = Path(path)
     name = path.name or path.resolve().name
-    while (suffix := Path(name).suffix.lower()) in _SUFFIXES:
+    while (suffix := Path(name).suffix.lower()) in {*SUFFIXES, *COMPRESSED, ".zip", ".eval"}:
         name = name[: -len(suffix)]
     return _TIME.sub("", name)
 

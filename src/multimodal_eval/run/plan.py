@@ -17,7 +17,6 @@ from multimodal_eval.core.metric import Bounds, Direction, Metric, check_name, c
 from multimodal_eval.core.metric_table import origin
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin
-from multimodal_eval.data.labels.taxonomy import load_taxonomy
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.extraction import ExtractingMetric, with_extraction
 from multimodal_eval.evaluation.metrics_registry import make_task, resolve
@@ -296,6 +295,8 @@ def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
         return config
     if not any(known_options(_resolved(name, config), {"labels": config.labels}) for name in names):
         raise ConfigError(f"labels are given, but no metric of this run compares labels: {', '.join(names)}")
+    from multimodal_eval.data.labels.taxonomy import load_taxonomy
+
     return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
 
 

@@ -18,7 +18,7 @@ from multimodal_eval.core.scoring import rows_to_score
 from multimodal_eval.core.visible import visible
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.arranged_input import epoch_id
-from multimodal_eval.data.readers.inputs import Input
+from multimodal_eval.data.readers.parts import Input
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.evaluation.asking import AskingMetric

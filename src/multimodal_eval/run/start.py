@@ -20,7 +20,7 @@ from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import RUN_FORMAT, ImportInfo, InputFile, RunInfo, Source
 from multimodal_eval.core.registry import plugin_digests
 from multimodal_eval.core.score import STATISTICS
-from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.parts import Input
 from multimodal_eval.data.runs.grants import signed
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, located
@@ -69,8 +69,7 @@ def start(
             refuse_remote(path)
             plan = settled_until(plan)
         if isinstance(source, Input):
-            named = source.paths if isinstance(source, FileInput) else []  # a resumed run opens absolute paths
-            files = [InputFile(path=str(path)) for path in named]
+            files = [InputFile(path=str(path)) for path in source.paths]  # a resumed run opens absolute paths
             info = describe(plan, source.recipe(), input=files, imported=imported)
         else:
             info = source.describe(path, overwrite=overwrite)

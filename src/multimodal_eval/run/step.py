@@ -17,7 +17,7 @@ from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.signatures import States
 
 if TYPE_CHECKING:
-    from multimodal_eval.data.readers.inputs import Input
+    from multimodal_eval.data.readers.parts import Input
     from multimodal_eval.run.generation import Generation
 
 __all__ = ["WORKING", "RunContext", "Step", "noting_death"]

@@ -9,7 +9,7 @@ from multimodal_eval._native import Captions
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.errors import ConfigError, shorten
-from multimodal_eval.core.metric import Metric, configured
+from multimodal_eval.core.metric import Metric, configured, require_references
 from multimodal_eval.core.options import QUIET, OptionValues
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
@@ -44,13 +44,6 @@ def texts_of(samples: Sequence[Sample]) -> tuple[Any, Any]:
     if answers is not None and references is not None and not has_other_references(batch):
         return answers, references
     return [sample.generated_answer or "" for sample in batch], [sample.reference_texts for sample in batch]
-
-
-def require_references(metric: str, references: Sequence[str]) -> None:
-    """Raise `ConfigError` for an empty list, and for a string, which would count as a list of its letters."""
-    if isinstance(references, str) or not references:
-        got = repr(references) if isinstance(references, str) else "an empty list"
-        raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")
 
 
 def score_of_texts(

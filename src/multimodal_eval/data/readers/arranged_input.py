@@ -20,15 +20,13 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.records import InputFile, Source
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.data.readers import parts
-from multimodal_eval.data.readers.parts import Part
+from multimodal_eval.data.readers.parts import Input, Part
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from multimodal_eval.data.readers.inputs import FileInput
-    from multimodal_eval.data.readers.memory_input import MemoryInput
 
 __all__ = ["ArrangedInput", "Draw", "epoch_id", "sample_id"]
 
@@ -64,10 +62,10 @@ class Draw(msgspec.Struct, frozen=True):
         return self.first is not None and name not in self.first, digest
 
 
-class ArrangedInput(msgspec.Struct, frozen=True):
+class ArrangedInput(Input, msgspec.Struct, frozen=True):
     """The samples of another input: drawn in a random order, each repeated for a number of epochs."""
 
-    source: FileInput | MemoryInput
+    source: Input
     epochs: int = 1
     draw: Draw | None = None
     most_rows: int | None = None  # of a run that stopped after so many rows

@@ -19,11 +19,6 @@ import msgspec
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.sample import ANSWER_ALIASES, FIELDS
-from multimodal_eval.data.readers.blocks import bare_suffix
-from multimodal_eval.data.readers.formats import is_textual, reader_of
-from multimodal_eval.data.readers.json_file import read_coco_annotations
-from multimodal_eval.data.readers.parquet_file import parquet_errors
-from multimodal_eval.data.readers.problems import Problems
 
 Kind = Literal["text", "texts", "letters", "integer", "other", "null"]  # lists of strings; objects of strings
 Kinds = Mapping[str, Kind]  # by column
@@ -283,6 +278,11 @@ def peeked(path: Path, log: str | None = None) -> dict[str, Kind]:
 
     `log` is the name of its format, if it is a log or a dataset.
     """
+    from multimodal_eval.data.readers.blocks import bare_suffix
+    from multimodal_eval.data.readers.formats import is_textual, reader_of
+    from multimodal_eval.data.readers.json_file import read_coco_annotations
+    from multimodal_eval.data.readers.problems import Problems
+
     with suppress(MultimodalEvalError, OSError):
         if log is None and bare_suffix(path) == ".parquet":
             return _kinds_of_schema(path)
@@ -311,6 +311,8 @@ def _is_text(kind: Any) -> bool:
 def _kinds_of_schema(path: Path) -> dict[str, Kind]:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from multimodal_eval.data.readers.parquet_file import parquet_errors
 
     try:
         schema = pq.read_schema(path)

@@ -17,7 +17,6 @@ from multimodal_eval.core.errors import ConfigError, shorten
 from multimodal_eval.core.records import LOG, InputFile, Source
 from multimodal_eval.core.sample import PREDICTED_FIELDS, Sample
 from multimodal_eval.data.logs.recognised import log_format
-from multimodal_eval.data.readers.arranged_input import ArrangedInput
 from multimodal_eval.data.readers.blocks import bare_suffix
 from multimodal_eval.data.readers.coco_and_vqa import (
     CocoPair,
@@ -32,8 +31,7 @@ from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file,
 from multimodal_eval.data.readers.formats import COLUMNAR, SUFFIXES, check_file, is_textual, reader_of
 from multimodal_eval.data.readers.ids import Join, PredictionIndex, SeenIds
 from multimodal_eval.data.readers.json_file import read_coco_annotations
-from multimodal_eval.data.readers.memory_input import MemoryInput
-from multimodal_eval.data.readers.parts import Part, SamplePart, parts_of
+from multimodal_eval.data.readers.parts import Input, Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
 from multimodal_eval.data.readers.summary import Summary, note_unused
@@ -49,7 +47,7 @@ _CHECKED_TOGETHER = 1000
 
 
 @dataclass
-class FileInput:
+class FileInput(Input):
     """Data files, optionally with separate prediction files, which are joined by id.
 
     Each is a file, a folder or a pattern, resolved to files when the object is created.
@@ -449,6 +447,3 @@ def read_records(path: Path, problems: Problems) -> Iterator[Record]:
     """(line, columns) of every record of a file in any supported format, unchecked."""
     check_file(path)
     return reader_of(path)(path, problems)
-
-
-Input = FileInput | MemoryInput | ArrangedInput

@@ -169,7 +169,7 @@ def refuse_record(file: str, line: int | None, memory: int, what: str = "the rec
 
 def _option(setting: str, value: int) -> str:
     """How a command gets another limit."""
-    return f"`{setting}: {value}` in the file of --config, or --{setting.replace('_', '-')} {value}"
+    return f"--{setting.replace('_', '-')} {value}"
 
 
 def refuse_nesting(column: str, file: str | None = None) -> NoReturn:

@@ -21,9 +21,8 @@ from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import limits, parts
 from multimodal_eval.data.readers.column_names import PEEKED, kinds_of, taken_columns
 from multimodal_eval.data.readers.field_checks import LONGEST_TEXT, checked_text
-from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.ids import SeenIds
-from multimodal_eval.data.readers.parts import Part, SamplePart, media_size, parts_of
+from multimodal_eval.data.readers.parts import Input, Part, SamplePart, media_size, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.records import CHECKS, ColumnMap, RecordChecker
 from multimodal_eval.data.readers.summary import Summary, note_unused
@@ -222,7 +221,7 @@ def _is_plain_metadatum(values: Values) -> bool:
     )
 
 
-class MemoryInput:
+class MemoryInput(Input):
     """Samples, records, columns or a table in memory. Rows are numbered if none of them has an id."""
 
     def __init__(
@@ -278,6 +277,8 @@ class JoinedInput(MemoryInput):
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json."""
+        from multimodal_eval.data.readers.files import describe_file
+
         return [describe_file(path) for path in self._files]
 
     def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:

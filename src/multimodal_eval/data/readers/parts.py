@@ -8,9 +8,42 @@ from typing import TYPE_CHECKING, Any, Protocol
 from multimodal_eval.core.sample import Sample
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
+    from multimodal_eval.core.records import InputFile, Source
+    from multimodal_eval.data.readers.problems import Problems
+    from multimodal_eval.data.readers.summary import Summary
+
 MEDIA_BYTES = 64 << 20
+
+
+class Input:
+    """Samples that are read in parts: of files, in memory, or of another input that is arranged."""
+
+    __slots__ = ()
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files that are read."""
+        return ()
+
+    def describe(self) -> list[InputFile]:
+        """The input files for run.json."""
+        raise NotImplementedError
+
+    def recipe(self) -> Source | None:
+        """How to open the input again; None if that is impossible."""
+        raise NotImplementedError
+
+    def parts(self, problems: Problems, summary: Summary, most: int, limit: int | None = None) -> Iterator[Part]:
+        """The checked samples in parts of at most `most`; problems are added to `problems`."""
+        raise NotImplementedError
+
+    def places(self) -> Iterator[tuple[str | None, int, str | None]]:
+        """(file, line, id) of every record, for messages about samples that were read before."""
+        raise NotImplementedError
 
 
 class Part(Protocol):

@@ -37,13 +37,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import msgspec
 
 from multimodal_eval._native import best_assignment, edit_distance, folded_edit_distances
+from multimodal_eval.core.metric import require_references
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import UNREAD, Score
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.evaluation.rules.anls import SIMILARITIES, AnlsRule, EditSimilarity
-from multimodal_eval.text.captions import require_references, texts_of
+from multimodal_eval.text.captions import texts_of
 
 if TYPE_CHECKING:
     import numpy as np

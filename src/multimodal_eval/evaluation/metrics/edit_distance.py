@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from multimodal_eval._native import edit_distance as edits_between
-from multimodal_eval.core.metric import Aggregate, Bounds, Metric, Scorer
+from multimodal_eval.core.metric import Aggregate, Bounds, Metric, Scorer, require_references
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.rules import find_rule
@@ -32,7 +32,6 @@ from multimodal_eval.evaluation.averages import (
     weighted_mean,
 )
 from multimodal_eval.evaluation.rules.answer_text import TextRule
-from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_edit_distance", "edit_distance"]
 

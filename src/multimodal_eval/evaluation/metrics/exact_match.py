@@ -28,12 +28,12 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.metric import require_references
 from multimodal_eval.core.options import QUIET
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.rules.answer_text import TextRule
-from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_contains", "compute_exact_match", "compute_token_f1", "contains", "exact_match", "token_f1"]
 

@@ -31,7 +31,7 @@ from uuid import uuid4
 
 from multimodal_eval._native import Meteor15, MeteorDataBuilder, StagedMeteor, meteor_from_stats, stem
 from multimodal_eval.core.errors import ConfigError, FetchError, InputError, Problem, UnavailableError
-from multimodal_eval.core.metric import Metric, Scorer, configured
+from multimodal_eval.core.metric import Metric, Scorer, configured, require_references
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
@@ -39,7 +39,7 @@ from multimodal_eval.core.score import MEAN, Estimate, Rows, Score
 from multimodal_eval.core.scores import Scores
 from multimodal_eval.resources.catalogue import Resource, get_resource, russian_resources
 from multimodal_eval.resources.store import resource_file, sha256_of, verify
-from multimodal_eval.text.captions import require_references, texts_of
+from multimodal_eval.text.captions import texts_of
 from multimodal_eval.text.languages import language_of_texts
 from multimodal_eval.text.synonyms import SynonymSource, get_synonyms
 from multimodal_eval.text.tokenizers import check_tokenizer

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+from multimodal_eval.core.metric import require_references
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_gqa", "compute_ocrbench", "compute_relaxed_accuracy", "gqa", "ocrbench", "relaxed_accuracy"]
 

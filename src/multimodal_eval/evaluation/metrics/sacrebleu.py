@@ -42,13 +42,13 @@ from multimodal_eval._native import bleu_of_sums, chrf_of_sums, sentence_bleu
 from multimodal_eval._native import chrf as native_chrf
 from multimodal_eval._native import ter as native_ter
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.metric import Bounds, Metric, Scorer, configured
+from multimodal_eval.core.metric import Bounds, Metric, Scorer, configured, require_references
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Estimate, Rows, Summed
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.text.captions import require_references, texts_of
+from multimodal_eval.text.captions import texts_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import Corpus
 from multimodal_eval.core.errors import UnavailableError
-from multimodal_eval.core.metric import BoundsWithParts, Metric, Scorer
+from multimodal_eval.core.metric import BoundsWithParts, Metric, Scorer, require_references
 from multimodal_eval.core.options import Option, Options, options_of
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
@@ -46,7 +46,6 @@ from multimodal_eval.text.captions import (
     document_frequencies,
     image_groups,
     named_frequencies,
-    require_references,
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
 from multimodal_eval.text.image_keys import ImageKey

@@ -19,13 +19,13 @@ from math import fsum
 from typing import Annotated, Literal
 
 from multimodal_eval.core.errors import ConfigError, did_you_mean
+from multimodal_eval.core.metric import require_references
 from multimodal_eval.core.options import QUIET
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import Rule, RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
 from multimodal_eval.evaluation.rules.vqa import WITHOUT_EXCEPTION
-from multimodal_eval.text.captions import require_references
 
 __all__ = ["compute_vqa_accuracy", "vqa_accuracy"]
 

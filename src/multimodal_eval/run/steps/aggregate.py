@@ -21,7 +21,6 @@ from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging
 from multimodal_eval.analysis.averaging import Aggregate as Aggregation
 from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
 from multimodal_eval.analysis.failure_conventions import Conventions, conventions_of
-from multimodal_eval.analysis.pairing import metrics_behind
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
 from multimodal_eval.core import aggregates
 from multimodal_eval.core.aggregates import estimate_of, kind_of
@@ -242,6 +241,8 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         metrics[name] = _never_scored(total, reason, plan.direction_of(name) or "higher")
     composite = None
     if plan.composite:
+        from multimodal_eval.analysis.pairing import metrics_behind
+
         column = read_column(folder, parts, names, COMPOSITE, plan.bounds[COMPOSITE])
         ways = conventions_of(stored, _headline(plan), column, metrics_behind(stored, COMPOSITE))
         aggregate = _composite_aggregate(plan)
@@ -278,6 +279,8 @@ def recomputed(
     folder: RunFolder, info: RunInfo, metrics: Mapping[str, Metric | None]
 ) -> tuple[dict[str, Figure], dict[str, dict[str, Slice]]]:
     """The entries of some metrics and their slices, from the stored scores; None is a composite that is a mean."""
+    from multimodal_eval.analysis.pairing import metrics_behind
+
     parts, averaging, additions = len(info.parts), _averaging(folder, info), additions_of(folder, info)
     names, stored = column_names(folder, parts), _Stored(folder, info)
     slices = _SliceTables(_slices(folder, parts, info.config.by))

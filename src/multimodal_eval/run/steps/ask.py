@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.readers.arranged_input import ArrangedInput, Draw
-from multimodal_eval.data.readers.inputs import FileInput, Input
-from multimodal_eval.data.readers.memory_input import MemoryInput
+from multimodal_eval.data.readers.parts import Input
 from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.run_content import faults_named, part_name, read_table
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -159,7 +158,7 @@ def arranged(source: Input, plan: Plan, info: RunInfo) -> Input:
     return source
 
 
-def _arranged(source: FileInput | MemoryInput, plan: Plan) -> Input:
+def _arranged(source: Input, plan: Plan) -> Input:
     generation = plan.config.generation
     if generation is None and any(judge.until is not None for judge in plan.config.judges.values()):
         return ArrangedInput(source, 1, Draw(plan.config.seed))

@@ -20,7 +20,7 @@ from multimodal_eval.run.start import described_metrics
 from multimodal_eval.run.step import RunContext, Step
 
 if TYPE_CHECKING:
-    from multimodal_eval.data.readers.inputs import Input
+    from multimodal_eval.data.readers.parts import Input
     from multimodal_eval.data.runs.run_folder import RunFolder
 
 CODE = "SAMPLE"

@@ -18,15 +18,8 @@ from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.records import Counts, InputFile
 from multimodal_eval.data.readers import limits
 from multimodal_eval.data.readers.field_checks import taking_blank_references
-from multimodal_eval.data.readers.files import DataFile
-from multimodal_eval.data.readers.inputs import FileInput, Input
+from multimodal_eval.data.readers.parts import Input
 from multimodal_eval.data.readers.problems import Problems
-from multimodal_eval.data.readers.splits import (
-    has_splits,
-    is_divisible,
-    is_parquet,
-    split_size,
-)
 from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.run_content import part_name, read_table, to_parquet
@@ -37,6 +30,9 @@ from multimodal_eval.run.step import Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from multimodal_eval.data.readers.files import DataFile
+    from multimodal_eval.data.readers.inputs import FileInput
 
 __all__ = ["Take"]
 
@@ -107,6 +103,10 @@ class Read(Step):
 
     def _read_in_parallel(self, source: Input) -> ReadInput | None:
         """Store the samples in parallel. None if they must be read from start to end; then nothing is stored."""
+        if not source.paths:
+            return None
+        from multimodal_eval.data.readers.inputs import FileInput
+
         if not isinstance(source, FileInput) or not self._is_worthwhile(source):
             return None
         from multimodal_eval.run.steps.parallel_reading import read_in_parallel
@@ -115,6 +115,8 @@ class Read(Step):
 
     def _is_worthwhile(self, source: FileInput) -> bool:
         """Whether the input is large, and can be read from several places."""
+        from multimodal_eval.data.readers.splits import has_splits, is_divisible, is_parquet, split_size
+
         workers, files = self.run.engine.workers, source.files
         config = self.run.plan.config
         is_chosen = config.limit is not None or config.ids is not None or config.only_answered
