@@ -23,6 +23,7 @@ from multimodal_eval.cli.layers import (
 )
 from multimodal_eval.cli.main import COMMANDS, cli
 from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.errors import NothingScoredError
 from multimodal_eval.evaluation.tasks_config import TASKS
 
 MOST_OPTIONS, MOST_COMMANDS = 40, 25
@@ -122,3 +123,19 @@ def test_the_least_coverage_is_a_limit(tmp_path, monkeypatch, coverage, code):
     arguments = ["score", "data.jsonl", "--metrics", "exact_match", "--no-report", "-o", "run"]
     result = CliRunner().invoke(cli, [*arguments, "--fail-under", f"coverage={coverage}"], standalone_mode=True)
     assert result.exit_code == code or type(result.exception).__name__ == {3: "ThresholdError"}.get(code)
+
+
+def test_an_error_of_run_names_the_setting_instead_of_an_option_that_is_not_shown(tmp_path):
+    data = tmp_path / "x.jsonl"
+    data.write_text('{"id": "1", "question": "Which?"}\n')
+    command = ["run", str(data), "--model", "echo", "--metrics", "exact_match", "-o", str(tmp_path / "run")]
+    with pytest.raises(NothingScoredError, match=r"without scores: `allow_empty: true` in the file of --config"):
+        CliRunner().invoke(cli, command, catch_exceptions=False)
+    with pytest.raises(NothingScoredError, match="without scores: --allow-empty"):
+        CliRunner().invoke(cli, ["score", *command[1:2], *command[4:]], catch_exceptions=False)
+
+
+def test_what_messages_recommend_for_run_is_a_plain_option():
+    by_path = {command.path: command for command in commands()}
+    plain = {flag_of(option) for option in by_path["run"].shown()}
+    assert {"--allow-partial", "--option", "--map", "--metrics", "--judge", "--data", "--plugin"} <= plain

@@ -129,17 +129,16 @@ _SCORING_ANSWERS = {
     "--human": "human",
     "--human-target": "human_target",
     "--as": "format",
-    "--allow-partial": "allow_partial",
     "--skip-unavailable": "skip_unavailable",
     "--allow-image-urls": "allow_image_urls",
     "--image-root": "image_root",
     "--no-lint": "skip_lint",
     "--allow-empty": "allow_empty",
     "--by": "by",
-    "--option": "options",
 }
+_RARE = {"--system": "generation.system", "--prices": "generation.prices", "--judge-url": "judges.NAME.models"}
 MOVED: dict[str, dict[str, str]] = {
-    "run": {**_GENERATION, "--system": "generation.system", **_JUDGES, **_SCORING, **_SCORING_ANSWERS},
+    "run": {**_GENERATION, **_RARE, **_JUDGES, **_SCORING, **_SCORING_ANSWERS},
     "score": {**_JUDGES, **_SCORING},
     "rescore": _JUDGES,
     "dialogue generate": _GENERATION,
@@ -224,6 +223,18 @@ class LayeredCommand(click.Command):
             if newer and ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
                 click.echo(f"! {flag_of(option)} is replaced by {newer} and works until 0.3", err=True)
         return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Its errors name settings of --config instead of options that are not shown any more."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            from multimodal_eval.core.errors import MultimodalEvalError
+            from multimodal_eval.core.option_words import with_settings
+
+            if isinstance(error, MultimodalEvalError):
+                error.args = (with_settings(str(error), MOVED.get(self.path, {})), *error.args[1:])
+            raise
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, with --help and --help-all."""

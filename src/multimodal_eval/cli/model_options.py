@@ -206,7 +206,7 @@ _EFFORT: tuple[Decorator, ...] = (
     click.option("--timeout", type=PositiveNumber(), help="Seconds for one request.  [default: 600]"),
     click.option("--retries", type=click.IntRange(0), help="Retry a failed request up to N times.  [default: 8]"),
     click.option("--prices", type=click.Path(), help="A YAML file with the price of a million tokens per model."),
-    click.option("--budget", type=PositiveNumber(), help="Stop before the run costs more; needs --prices."),
+    click.option("--budget", type=PositiveNumber(), help="Stop before the run costs more; needs `prices`."),
     click.option(
         "--no-cache", "use_cache", is_flag=True, flag_value=False, default=None, help="Ask again what was asked before."
     ),

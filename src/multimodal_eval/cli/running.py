@@ -451,8 +451,11 @@ def _costs(config: GenerationConfig, estimate: Estimate) -> tuple[float, float |
     return cost_of(config.price, estimate.input_tokens, 0), output
 
 
+_PRICES = "`generation: {prices: FILE}` in the file of --config"
+
+
 def _lines(
-    config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = "--prices FILE"
+    config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = _PRICES
 ) -> Iterator[str]:
     from multimodal_eval.generate.prices import money
     from multimodal_eval.run.previews import size
@@ -468,7 +471,7 @@ def _lines(
     yield f"output tokens  {f'not limited; {limit} limits them' if most is None else f'at most {most:,}'}"
     costs = _costs(config, estimate)
     if costs is None:
-        yield f"cost           unknown; {prices} names the prices"
+        yield f"cost           unknown without {prices}"
     else:
         assert config.price is not None
         currency, (entered, left) = config.price.currency, costs

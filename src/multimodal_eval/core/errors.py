@@ -105,9 +105,20 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MultimodalEvalError(Exception):
-    """The base class of all errors that this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose.
+
+    A note names the arguments in Python for the options of the command line that the message names.
+    """
 
     exit_code = 1
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if args and "--" in str(args[0]):
+            from multimodal_eval.core.option_words import arguments_in
+
+            if arguments := arguments_in(str(args[0])):
+                self.add_note(f"In Python: {', '.join(arguments)}")
 
 
 class InputError(MultimodalEvalError, ValueError):

@@ -97,7 +97,7 @@ class NamingFile(msgspec.Struct, frozen=True):
         link = f" ({out} is a link to another place)" if out.is_symlink() else ""
         return ConfigError(
             f"{self.path}: `{key}` must be in the folder of {self.what}. Got {name!r}{link}. {advice}, "
-            f"or, if you trust {self.what}, allow every path in it: --allow-outside (`allow_outside: true` in --config)"
+            f"or, if you trust {self.what}, allow every path in it: --allow-outside"
         )
 
 

@@ -88,11 +88,11 @@ def with_price(config: GenerationConfig) -> GenerationConfig:
     if config.budget is None:
         return config
     if config.price is None:
-        raise ConfigError("a budget needs prices: name a price file with --prices FILE (`prices` in a configuration)")
+        raise ConfigError("a budget needs prices: name a price file with --prices FILE")
     if config.parameters.max_tokens is None:
         raise ConfigError(
             "a budget needs a limit of tokens per answer, because an answer may be of any length without one: "
-            "--max-tokens N (`max_tokens` in the parameters)"
+            "--max-tokens N"
         )
     return config
 
