@@ -38,6 +38,7 @@ OF_OTHERS = set(
         ("Raise --max-tokens, or", ["generation={'parameters': {'max_tokens': …}}"]),
         ("continue it with: mmeval score --resume runs/a --allow-empty", []),  # a whole command
         ("--scale 1-5 does not fit", []),
+        ("--labels must be between 1 and 5", ["labels=…"]),
     ],
 )
 def test_options_as_arguments(text, arguments):

@@ -53,7 +53,7 @@ class Spread:
     def __post_init__(self) -> None:
         """Refuse what is not one of both."""
         if (self.lost is None) == (self.deviation is None):
-            raise ConfigError("state either the rate of samples that only one system gets right, or a deviation")
+            raise ConfigError("give the share of samples that only one system gets right, or a standard deviation")
         if self.lost is not None and not 0 <= self.lost <= 0.5:
             raise ConfigError(
                 f"the rate of samples that one system alone gets right is at most 0.5. Got {self.lost:g}."

@@ -137,7 +137,7 @@ def _submission_options(command: Command) -> Command:
             "--allow-outside-images",
             "allow_outside",
             is_flag=True,
-            help="Open images and audio outside that folder.",
+            help="Open images and audio outside the folder of the data.",
         ),
         click.option(
             "--media-root",
@@ -323,7 +323,7 @@ DEFAULT_CAUSAL_LM = "smollm2-135m"
     "--allow-outside-images",
     "allow_outside",
     is_flag=True,
-    help="Open images and audio outside that folder.",
+    help="Open images and audio outside the folder of the data.",
 )
 @click.option("--allow-image-urls", "allow_urls", is_flag=True, help="Fetch images from http and https addresses.")
 def ppl(questions: Path, answers: Path, output: Path, model: str, **params: Any) -> None:

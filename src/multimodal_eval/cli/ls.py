@@ -56,7 +56,7 @@ def metrics(plugins: tuple[str, ...], format_: str) -> None:
 
 
 @ls.command()
-@click.option("--from", "package", type=click.Choice(list(HARNESSES)), help="List those of this installed harness.")
+@click.option("--from", "package", type=click.Choice(list(HARNESSES)), help="List the tasks of this installed harness.")
 @result_format_option
 def tasks(package: str | None, format_: str) -> None:
     """List the tasks and their metrics, or those of a harness."""

@@ -157,7 +157,7 @@ _MODEL: tuple[Decorator, ...] = (
     ),
     click.option(
         "--profile",
-        help="How the model's publisher asks it: a name (`mmeval ls models`) or a YAML file. Other options replace its "
+        help="Ask as the model's publisher does: a name (`mmeval ls models`) or a YAML file. Other options replace its "
         "settings.",
     ),
     click.option(

@@ -122,7 +122,7 @@ def input_options(command: Command) -> Command:
         click.option(
             "--max-record-mb",
             type=click.IntRange(1, 2000),
-            help="Refuse a record, or a Parquet page, that needs more memory than this.  [default: 512]",
+            help="Refuse a record, or a Parquet page, that needs more MB of memory.  [default: 512]",
         ),
         click.option(
             "--max-expansion",

@@ -61,7 +61,7 @@ _OPTIONS = (
     ),
     click.option("--annotator", metavar="NAME", help="Label under this name. Default: everybody gives a name."),
     click.option("--hide-references", is_flag=True, help="Do not show references to annotators."),
-    click.option("--only-labels", is_flag=True, help="Serve the pages for labelling alone: no runs, no scores."),
+    click.option("--only-labels", is_flag=True, help="Serve only the labelling pages, without runs and scores."),
 )
 # The parameters of the options that need --label.
 _NAMES = {

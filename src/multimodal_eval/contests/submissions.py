@@ -210,7 +210,7 @@ def _clear(storage: Storage) -> None:
     if other or RESULT not in names:
         reason = f"It has {other[0]}" if other else f"It has no {RESULT}"
         raise RunFolderError(
-            f"only the folder of a leaderboard can be overwritten, and {storage.label} is none. {reason}"
+            f"only the folder of a leaderboard can be overwritten, and {storage.label} is not one. {reason}"
         )
     for name in names:
         storage.remove(name)

@@ -14,7 +14,8 @@ __all__ = ["arguments_in", "options_in", "with_settings"]
 # A whole command, which stays as it is, or an option with its value.
 _NAMED = re.compile(
     r"\bmmeval [a-z][^`;\n]*|(?<![\w-])(?P<option>--[a-z][a-z-]+)"
-    r"(?:[ =](?!(?:and|for|has|names|or|to|with)\b)(?P<value>'[^'\n]*'|[\w@./:|*=-]*[\w@/*=]))?"
+    r"(?:[ =](?!(?:and|compares|does|for|has|in|is|may|must|names|needs|or|says|the|to|with)\b)"
+    r"(?P<value>'[^'\n]*'|[\w@./:|*=-]*[\w@/*=]))?"
 )
 _SWITCHES = frozenset(
     "--accept-open --allow-empty --allow-image-urls --allow-outside --allow-outside-images --allow-partial "

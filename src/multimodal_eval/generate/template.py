@@ -118,7 +118,7 @@ class PromptTemplate:
         for name in sorted(named & WITHHELD):
             raise PromptError(
                 f"the template {self.name} names `{name}`, which a model must not see before it answers. "
-                "Solved examples belong into a file that `shots` names"
+                "Solved examples belong in the file that `shots` names"
             )
         if "messages" in named:
             raise PromptError(f"the template {self.name} names `messages`. Without a template, they are the request")

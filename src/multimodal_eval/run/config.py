@@ -247,7 +247,7 @@ def with_task(
     """
     if not is_task_file(data):
         if task_data is not None:
-            raise ConfigError(f"other data are only for a task file, and {data} is not one. Name the data alone")
+            raise ConfigError(f"`--data` replaces the data of a task file, and {shorten(data)} is not one. Omit it")
         return data, config, ()
     from multimodal_eval.run.task_files import open_task
 

@@ -212,7 +212,7 @@ def _metric(opened: OpenedSide, name: str | None) -> str:
     known = [each for each in run.entries if run.entries[each].value is not None]
     if name is None:
         if not known:
-            raise ConfigError(f"{opened.name} has no score of any sample")
+            raise ConfigError(f"no sample of {opened.name} has a score")
         means = [each for each in known if run.kind_of(each) != "corpus"]
         return next((each for each in (run.headline, *means) if each in means), known[0])
     if name in run.entries:

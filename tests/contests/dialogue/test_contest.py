@@ -121,7 +121,7 @@ def test_present_types_only_changes_nothing_if_all_types_are_present():
 
 
 def test_no_type_with_a_weight_is_present():
-    with pytest.raises(ConfigError, match="none of the types that have dialogues has a weight"):
+    with pytest.raises(ConfigError, match="no type that occurs in the dialogues has a weight"):
         score(texts(2), weights={"Audio2Text": 1}, present_types_only=True)
 
 

@@ -389,5 +389,5 @@ def present_weights(
     present = {name: weight for name, weight in weights.items() if name not in absent}
     total = fsum(present.values())
     if total <= 0:
-        raise ConfigError("WEIGHTS: none of the types that have dialogues has a weight")
+        raise ConfigError("WEIGHTS: no type that occurs in the dialogues has a weight")
     return ({name: weight / total for name, weight in present.items()} if absent else present), absent
