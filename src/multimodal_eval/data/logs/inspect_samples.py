@@ -376,7 +376,10 @@ def record_of(sample: LoggedSample, text: bytes, *, several: bool, cluster: str 
 def _columns(sample: LoggedSample) -> Columns:
     """Scores, and what is known about the answer."""
     values: Columns = {}
+    has_failed = failure_of(sample) is not None
     for name, score in all_scores(sample).items():
+        if has_failed and score.value in _CONSTANTS:  # no answer, so no score: the failure says why
+            continue
         for column, number, value in score_values(name, score.value):
             if number is not None:
                 values[column] = number

@@ -160,8 +160,8 @@ class _Log:
             "target": _target(sample),
             "messages": [],
             "output": _output(sample, answer, self.model),
-            "scores": {column.scorer: _score(column, scores) for column in self.columns},
-            "metadata": _metadata(sample),
+            "scores": {column.scorer: _score(column, scores, sample) for column in self.columns},
+            "metadata": _metadata(sample, {key for column in self.columns for key in _keys(column).values()}),
         }
         if sample.choices:
             logged["choices"] = list(sample.choices.values() if isinstance(sample.choices, dict) else sample.choices)
@@ -237,13 +237,19 @@ def _text_of_messages(messages: list[dict[str, Any]]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _score(column: _Column, scores: Columns) -> dict[str, Any]:
+def _keys(column: _Column) -> dict[str, str]:
+    """Where the metadata of a sample have what an imported log says about its score."""
+    return {what: f"{what}.{column.scorer}" for what in ("answer", "explanation", "reason")}
+
+
+def _score(column: _Column, scores: Columns, sample: Sample) -> dict[str, Any]:
     value = scores.get(column.name)
-    if value is not None:
-        return {"value": value}
+    logged = {what: sample.metadata[key] for what, key in _keys(column).items() if key in sample.metadata}
+    if value is not None or sample.metadata.get(column.metric) == "NaN":
+        return {"value": float("nan") if value is None else value, **logged}
     status, reason = (scores.get(f"{column.metric}:{what}") for what in ("status", "reason"))
     said = ": ".join(str(each) for each in (status, reason) if each and each != "ok")
-    return {"value": float("nan"), "explanation": said or "no value"}
+    return {"value": float("nan"), "explanation": said or "no value", **logged}
 
 
 def _input(sample: Sample) -> str | list[dict[str, Any]]:
@@ -322,10 +328,11 @@ _STOPS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter", 
 _SAID = ("reasoning", "stop_reason", "input_tokens", "output_tokens")
 
 
-def _metadata(sample: Sample) -> Columns:
-    """The metadata that is nowhere else in the log: not the scores that inspect_ai gave."""
+def _metadata(sample: Sample, logged: set[str]) -> Columns:
+    """The metadata that is nowhere else in the log: not the scores that inspect_ai gave, or what it says about them."""
     values: Columns = msgspec.to_builtins(sample.metadata, enc_hook=str)
-    kept = {key: value for key, value in values.items() if key not in _SAID and not key.startswith(_OWN)}
+    elsewhere = logged.union(_SAID)
+    kept = {key: value for key, value in values.items() if key not in elsewhere and not key.startswith(_OWN)}
     if sample.group is not None and sample_id(sample.id) != sample.group:
         kept["group"] = sample.group
     return kept
