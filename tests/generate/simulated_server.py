@@ -25,6 +25,7 @@ class Server:
     fault_latency: float | None = None  # None: like answers
     retry_after: float | None = None
     refusal_latency: float = 0.005
+    lag: float = 0.0  # mean seconds from the end of an answer to its arrival
     down: tuple[float, float] = (0.0, 0.0)
     label: str = "simulated"
     running: int = 0
@@ -56,9 +57,11 @@ class Server:
                 )
             await asyncio.sleep(self._duration())
             self.accepted.append(self.clock())
-            return Answer(request.prompt)
         finally:
             self.running -= 1
+        if self.lag:
+            await asyncio.sleep(self.rng.expovariate(1 / self.lag))
+        return Answer(request.prompt)
 
     def _duration(self) -> float:
         return self.latency * (1 - self.spread + self.spread * self.rng.expovariate(1.0))

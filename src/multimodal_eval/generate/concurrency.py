@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, exp, sqrt
 from types import TracebackType
 
@@ -50,6 +50,7 @@ DOWN_AFTER = 12  # failures in a row, over three latencies
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds between two attempts at an endpoint that is down
 LONGEST_ASKED = 60.0  # seconds; a longer Retry-After is tried in between
 SEPARATED = 3  # failures and successes that show whether only requests beyond some number at once fail
+LATE = 1 / 3  # successes beyond that number, per failure and per success, at most
 COMPARED = 0.15  # share of failures from which a lower load is tried: does it have fewer?
 LOWER = 0.7
 MEASURED_EVERY = 8  # trials after which the usual share of failures is measured again, at a lower load
@@ -58,6 +59,7 @@ UNKNOWN_LATENCY = 1.0  # seconds, before the first success
 BURST = 3.0
 _MEAN_OF = 200  # successes
 _RECENT = 10.0  # latencies
+_START, _NONE = 0, -1  # instead of the number of a trial
 
 
 @dataclass(slots=True)
@@ -80,12 +82,26 @@ class _Trial:
     finished: int = 0
     failed: int = 0
     lowest_failed: int = 0  # level
-    highest_answered: int = 0
+    answered: list[int] = field(default_factory=list)  # levels
 
     @property
     def share(self) -> float:
         """Of the failures."""
         return self.failed / self.sent
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether enough have failed, and enough have not, to know whether the number at once decides."""
+        return min(self.failed, len(self.answered)) >= SEPARATED
+
+    @property
+    def is_separated(self) -> bool:
+        """Whether only requests beyond some number at once fail.
+
+        A few of those are answered: a place may be free before the reply of the request that had it has arrived.
+        """
+        late = sum(level >= self.lowest_failed for level in self.answered)
+        return late <= LATE * min(self.failed, len(self.answered))
 
     @property
     def rate(self) -> float:
@@ -157,7 +173,7 @@ class Load:
         """Note that a request starts while `running` others do."""
         trial = self._trial
         if self.is_starting or self.is_down or trial.sent == trial.size:
-            return Ticket(now, -1, running + 1)
+            return Ticket(now, _START if self.is_starting else _NONE, running + 1)
         trial.first = trial.first if trial.sent else now
         trial.last = now
         trial.sent += 1
@@ -202,10 +218,16 @@ class Load:
         elif self.is_starting:
             self.is_starting = False
             self._refused_at = self.load
-            self.load = max(min(float(ticket.level - 1), self.load), self.load / 2)
-            self._restart()
+            self._end_start(ticket)
+        elif ticket.trial == _START and self.limits_places and ticket.level - 1 < self.load > self._refused_at / 2:
+            self._end_start(ticket)
         else:
             self._count(ticket, now, failed=True)
+
+    def _end_start(self, ticket: Ticket) -> None:
+        """Take the load below that of a failure of the start, at most down to half."""
+        self.load = max(min(float(ticket.level - 1), self.load), self._refused_at / 2)
+        self._restart()
 
     def grow(self) -> None:
         """Double the load, because no request has failed for a while, though none may have succeeded yet."""
@@ -226,17 +248,12 @@ class Load:
             trial.lowest_failed = min(ticket.level, trial.lowest_failed or ticket.level)
             trial.size = max(trial.size, TRIAL)  # a small trial is enough to grow, and not to judge failures
         else:
-            trial.highest_answered = max(ticket.level, trial.highest_answered)
+            trial.answered.append(ticket.level)
         is_severe = trial.sent >= max(TRIAL // 2, trial.size // 3) and self._is_severe(trial, EARLY)
-        is_clear = self.limits_places and self._is_separated(trial)
+        is_clear = self.limits_places and trial.is_clear and trial.is_separated
         if is_severe or is_clear or (trial.sent == trial.size and trial.finished >= FINISHED * trial.size):
             self._judge(trial, self._carried(now))
             self._restart()
-
-    def _is_separated(self, trial: _Trial) -> bool:
-        """Whether only requests beyond some number at once fail."""
-        is_enough = min(trial.failed, trial.finished - trial.failed) >= SEPARATED
-        return is_enough and trial.highest_answered < trial.lowest_failed
 
     def _is_severe(self, trial: _Trial, share: float) -> bool:
         return trial.share >= self.usual + share * (1 - self.usual)
@@ -275,13 +292,13 @@ class Load:
         return 2.5 * sqrt(self.usual * (1 - self.usual) / count)
 
     def _lower(self, trial: _Trial, excess: float, carried: float) -> None:
-        is_separated = trial.highest_answered < trial.lowest_failed
-        if min(trial.failed, trial.finished - trial.failed) >= SEPARATED:
-            self.limits_places = is_separated
+        if trial.is_clear:
+            self.limits_places = trial.is_separated
         is_known = abs(self.load - self._refused_at) <= max(SAME * self._refused_at, 1.5)
         self._patience, self._waited = min(2 * self._patience + 1, LONGEST_PATIENCE) if is_known else 0, 0
         self._refused_at, self._step = max(self.load, 1.0), STEP
-        if self.limits_places and is_separated and (trial.highest_answered or trial.lowest_failed >= self.places > 1):
+        is_meant = trial.answered or trial.lowest_failed >= FAR * self.places > 1
+        if self.limits_places and trial.is_separated and is_meant:
             self.load = float(trial.lowest_failed - 1)
             return
         if self._is_severe(trial, EARLY):

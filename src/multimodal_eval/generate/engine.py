@@ -2,8 +2,9 @@
 
 Every request is a coroutine that waits for a slot of the controller, calls the generator with a time-out, and retries
 failures that are not the fault of the request. A request whose retries are used up stays open: it has no outcome.
-Waiting for a rate limit uses a retry only if the endpoint serves other requests meanwhile. If the endpoint asks for a
-longer pause than `Effort.longest_wait`, no more requests are made.
+Waiting for a rate limit uses a retry only if the endpoint serves other requests meanwhile. If it asks for a longer
+pause than `Effort.longest_wait` and serves none, no more requests are made; one that it refuses while it serves others
+waits at most `_ALONE` seconds after the last answer, so that it does not delay the end of a run.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ T = TypeVar("T")
 Admission = Callable[[Request], AbstractAsyncContextManager[None]]
 _MALFORMED = 5  # attempts of a request whose replies are malformed
 _FEW = 3  # requests; failures of fewer different ones may be the fault of the requests
+_ALONE = 45.0  # seconds after the last answer in which requests that are refused while others are answered are retried
 _LOOK_AGAIN = 5.0  # seconds after the endpoint did not answer a small request
 _HTTP_STATUS = re.compile(r"HTTP \d+")
 _LONGEST_NOTE = 40  # characters of a failure in progress
@@ -98,6 +100,7 @@ class _Attempts:
     waited: float = 0.0  # seconds, for a rate limit
     answered: int = 0  # requests of the asker, at the last failure of this one
     refused: int = 0  # attempts of the asker
+    since: float = 0.0  # the first attempt
 
 
 @dataclass
@@ -128,12 +131,13 @@ class Asker:
         self._looking = asyncio.Lock()
         self._has_succeeded = False
         self._answered = 0  # requests
+        self._answered_at = 0.0  # the last one
         self._refused = 0  # attempts, by a rate limit
         self._resumes_at = float("-inf")  # before it, the endpoint wants no request: one was given up for that
 
     async def ask(self, request: Request) -> Exchange:
         """The outcome of a request. Raises OpenRequestError if every attempt fails, BreakerError if all requests do."""
-        attempts = _Attempts(answered=self._answered, refused=self._refused)
+        attempts = _Attempts(answered=self._answered, refused=self._refused, since=self.clock())
         while (pause := self._resumes_at - self.clock()) > 0:
             await self._away(pause)
         while True:
@@ -159,7 +163,7 @@ class Asker:
             else:
                 self._has_succeeded = True
             if outcome.status != "malformed":
-                self._answered += 1
+                self._answered, self._answered_at = self._answered + 1, self.clock()
                 self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
 
@@ -185,21 +189,22 @@ class Asker:
     async def _after(self, failure: Exception, attempts: _Attempts, digest: str) -> Outcome | None:
         """Wait after a failed attempt, or end: with an outcome, or with an error if the request stays open."""
         await self._note(failure, digest)
-        pause = self.draw() * self._longest_pause(attempts.number)
-        asked = getattr(failure, "retry_after", None)
-        if asked is not None:
-            self._refuse_long_pause(asked, failure)
-            pause += asked
+        asked = getattr(failure, "retry_after", None) or 0.0
+        pause = self.draw() * self._longest_pause(attempts.number) + asked
+        if isinstance(failure, RateLimitError) and await self._serves_others(attempts):
+            attempts.used += 1
+            self._refuse_another(attempts, failure, is_late=self.clock() >= self._latest(attempts))
+            await self._away(pause, attempts)
+            return None
+        self._refuse_long_pause(asked, failure)
         if isinstance(failure, MalformedReplyError):
             attempts.malformed += 1
             if attempts.malformed >= _MALFORMED:
                 return failed("malformed", str(failure))
         elif isinstance(failure, RateLimitError):
             attempts.waited += pause
-            attempts.used += await self._serves_others(attempts)
-            self._refuse_another(attempts, failure)
             if attempts.waited > self.effort.longest_wait:
-                self._resumes_at = max(self._resumes_at, self.clock() + (asked or 0.0))
+                self._resumes_at = max(self._resumes_at, self.clock() + asked)
                 raise OpenRequestError(self._text(failure)) from failure
         elif not self._is_down:
             attempts.used += 1
@@ -207,9 +212,9 @@ class Asker:
         await self._away(pause)
         return None
 
-    def _refuse_another(self, attempts: _Attempts, failure: Exception) -> None:
-        """End a request whose retries are used."""
-        if attempts.used > self.effort.retries:
+    def _refuse_another(self, attempts: _Attempts, failure: Exception, *, is_late: bool = False) -> None:
+        """End a request whose retries, or time, are used."""
+        if is_late or attempts.used > self.effort.retries:
             ended = OpenRequestError(self._text(failure))
             ended.is_final = True
             raise ended from failure
@@ -224,12 +229,18 @@ class Asker:
         attempts.answered, attempts.refused = self._answered, self._refused
         return answered > refused if answered else self._has_succeeded and await self._is_alive(_LOOK_AGAIN)
 
-    async def _away(self, pause: float) -> None:
-        """Wait, and leave the place to others meanwhile."""
+    def _latest(self, attempts: _Attempts) -> float:
+        """When the last attempt of a request starts that is refused while others are answered."""
+        return max(self._answered_at, attempts.since) + _ALONE
+
+    async def _away(self, pause: float, alone: _Attempts | None = None) -> None:
+        """Wait, and leave the place to others meanwhile. A request that is refused alone does not wait without them."""
         self.sleeping += 1
         self.went_to_sleep()
+        end = self.clock() + pause
         try:
-            await self.sleep(pause)
+            while (rest := min(end, self._latest(alone) if alone else end) - self.clock()) > 0:
+                await self.sleep(rest)
         finally:
             self.sleeping -= 1
 
