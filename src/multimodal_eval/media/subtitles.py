@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import TypeGuard
 
 from multimodal_eval.core.errors import MediaError, shorten
 from multimodal_eval.media.content import media_bytes
@@ -27,7 +28,7 @@ _EMPTY = re.compile(r"\s*(?:WEBVTT\b.*)?\s*")
 _FORMAT = re.compile(r"</?[A-Za-z][^<>\n]*>|<[0-9:.]+>|\{\\[^{}\n]*\}")
 
 
-def is_subtitle_file(source: object) -> bool:
+def is_subtitle_file(source: object) -> TypeGuard[str]:
     """Whether a value names a file with subtitles, and is not their text."""
     if not isinstance(source, str) or len(source) > _LONGEST_NAME or "\n" in source:
         return False

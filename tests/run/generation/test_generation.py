@@ -323,6 +323,25 @@ def test_a_damaged_exchange_loses_only_its_times(data, tmp_path):
     assert [table.column("latency").null_count for table in tables] == [0, 10, 0]
 
 
+def test_subtitles_that_have_changed_are_refused(tmp_path):
+    spoken = tmp_path / "spoken.srt"
+    spoken.write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
+    (tmp_path / "p.md").write_text("{{ subtitles }} {{ question }}")
+    rows = [{"id": f"{n}", "question": f"{n}", "subtitles": str(spoken), "references": [f"{n}"]} for n in range(4)]
+    data, folder = tmp_path / "data.jsonl", tmp_path / "run"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(OpenSamplesError):
+        answered(data, folder, Model(failing("Hello 3")), retries=0, prompt=str(tmp_path / "p.md"))
+    before = spoken.read_text()
+    spoken.write_text(before.replace("Hello", "Bye"))
+    with pytest.raises(RunFolderError, match=r"run cannot be continued: .*spoken\.srt has changed since"):
+        resume(folder, model=Model(), progress=False)
+    spoken.write_text(before)
+    again = Model()
+    resume(folder, model=again, progress=False)
+    assert again.asked == ["Hello 3"]
+
+
 def test_a_damaged_manifest_of_the_exchanges_is_made_again(data, tmp_path):
     folder = answered(data, tmp_path / "run", Model())
     before = pq.read_table(folder / "exchanges")

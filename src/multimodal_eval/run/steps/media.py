@@ -1,4 +1,4 @@
-"""Note what the media files of the samples contain, before anything is made of them.
+"""Note what the media files of the samples contain, and their subtitles, before anything is made of them.
 
 Media are outside of the run folder, so that nothing else would tell whether an image is the one that other parts, the
 answers or the verdicts were made of. Content in memory and data URIs are stored with the samples. What is at a URL is
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from multimodal_eval.core.batch import Batch
@@ -17,14 +18,17 @@ from multimodal_eval.core.errors import MediaError, RunFolderError
 from multimodal_eval.core.metric import MEDIA_FIELDS
 from multimodal_eval.data.runs.checksums import sha256
 from multimodal_eval.data.runs.run_content import part_name
+from multimodal_eval.generate.template import SUBTITLES
 from multimodal_eval.media.content import is_local, media_bytes
 from multimodal_eval.media.policy import MediaPolicy, policy_of
+from multimodal_eval.media.subtitles import is_subtitle_file
 from multimodal_eval.run.engine.base import Phase, refuse_crashed
 from multimodal_eval.run.step import RunContext, Step
 
 __all__ = ["Media"]
 
-MEDIA = "media"
+MEDIA, ANSWERS = "media", "answers"
+_METADATA = msgspec.json.Decoder(dict[str, Any])
 
 
 class Media(Step):
@@ -62,16 +66,25 @@ class Media(Step):
     def part(self, part: int) -> None:
         """Read the media of a part."""
         folder = self.run.folder
-        if not folder.has_values("samples", part, MEDIA_FIELDS):
-            return
         policy = policy_of(self.run.plan.config)
-        sources = dict.fromkeys(filter(is_local, media_of(folder.read_batch(part, MEDIA_FIELDS))))
-        contents = {source: _checksum(source, policy) for source in sources}
+        contents = {
+            source: _checksum(source, policy) for source in filter(is_local, dict.fromkeys(self._sources(part)))
+        }
         if folder.has_part(MEDIA, part):
             self._refuse_changed(part, contents)
         elif contents:
             table = {"source": list(contents), "sha256": list(contents.values())}
             folder.write_part(MEDIA, part, pa.table(table, schema=_SCHEMA))
+
+    def _sources(self, part: int) -> Iterator[Any]:
+        """What the samples of a part have as media; for answers also the files with subtitles, which are metadata."""
+        folder = self.run.folder
+        if folder.has_values("samples", part, MEDIA_FIELDS):
+            yield from media_of(folder.read_batch(part, MEDIA_FIELDS))
+        if ANSWERS in self._kinds and folder.has_values("samples", part, ("metadata",)):
+            texts = folder.read_part("samples", part, ["metadata"]).column("metadata").to_pylist()
+            named = (_METADATA.decode(text).get(SUBTITLES) for text in texts if text and f'"{SUBTITLES}"' in text)
+            yield from (source.strip() for source in named if is_subtitle_file(source))
 
     def _refuse_changed(self, part: int, contents: dict[str, str | None]) -> None:
         table = self.run.folder.read_part(MEDIA, part)
