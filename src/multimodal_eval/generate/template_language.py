@@ -103,7 +103,8 @@ class PromptLanguage(SandboxedEnvironment):
         """What a template writes for the fields of a sample."""
         self.left, self.deadline = BUDGET, thread_time() + SECONDS
         size, pieces = 0, []
-        for piece in template.root_render_func(template.new_context(fields)):
+        names = {**self.globals, **fields}
+        for piece in template.root_render_func(template.new_context(names, shared=True)):  # looks up no other globals
             size += len(piece)
             if size > LONGEST_OUTPUT:
                 raise TooLongError(f"it writes more than {LONGEST_OUTPUT:,} characters")
