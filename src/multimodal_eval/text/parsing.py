@@ -40,7 +40,7 @@ def lemma_of(word: str, tag: str) -> str:
     """The base form of a lower-case noun or verb; other words are unchanged.
 
     "leaves" is a form of "leaf" as a noun and of "leave" as a verb. Among several base forms ("swinging" can come from
-    "swing" and from the rare "swinge"), the one with the most senses is meant.
+    "swing" and from the rare "swinge"), the one with the most senses is meant; of "vas" and "vase", the longer one.
     """
     part = {"NN": "NOUN", "VB": "VERB"}.get(tag[:2])
     if part is None:
@@ -50,7 +50,7 @@ def lemma_of(word: str, tag: str) -> str:
     if tag in _INFLECTED:
         lemmas = [lemma for lemma in lemmas if lemma != word] or lemmas
     if lemmas:
-        return max(lemmas, key=lambda lemma: (wordnet.senses(lemma, part), -len(lemma)))
+        return max(lemmas, key=lambda lemma: (wordnet.senses(lemma, part), len(lemma)))
     return word[:-1] if tag == "NNS" and word.endswith("s") and len(word) > 1 else word
 
 
@@ -287,11 +287,12 @@ def _array(stored: Mapping[Any, Any]) -> Floats:
 #
 # The parser knows few words. It takes "hydrant" for an adjective, and "a dog leaps over a log" for a noun phrase. Three
 # kinds of mistakes can be recognised without another parser: a word that WordNet lists only as a noun must be a noun, a
-# plural cannot follow "a", and a base form cannot follow a singular ("a bathroom sink"). A caption with such a word is
-# parsed again, with a common word instead of it.
+# plural cannot follow "a", and a base form cannot follow a singular ("a bathroom sink") or begin a caption ("train
+# traveling"). A caption with such a word is parsed again, with a common word instead of it.
 
 _SHORTEST = 3  # letters of a word that is known as a noun only
 _TAKEN_FOR_OTHERS = ("JJ", "VB", "RB")
+_BEFORE_A_NOUN = ("compound", "amod", "nmod")
 
 
 def stand_ins(sentence: Sentence) -> dict[int, str]:
@@ -302,23 +303,36 @@ def stand_ins(sentence: Sentence) -> dict[int, str]:
 
 def _stand_in(word: Word, sentence: Sentence) -> str | None:
     if word.tag[:2] in _TAKEN_FOR_OTHERS:
-        is_noun = is_only_noun(word.text) or _is_misplaced(word, sentence)
+        is_noun = is_only_noun(word.text) or _is_misplaced(word, sentence) or _is_noun_before_verb(word)
         return _noun_like(word.text) if is_noun else None
     before = sentence[word.index - 1] if word.index else None
-    if not word.is_noun or before is None or before.label != "compound" or before.head is not word:
+    if not word.is_noun or before is None or before.label not in _BEFORE_A_NOUN or before.head is not word:
         return None
     follows_a = any(child.text in ("a", "an") for child in word.labelled("det"))
     if word.tag in ("NNS", "NNPS"):  # "a dog leaps"
-        return "walks" if follows_a and before.tag in ("NN", "NNP") and _is_verb_form(word.text) else None
-    return "walk" if not follows_a and before.tag == "NNS" and _is_verb(word.text) else None  # "two dogs play"
+        return "sits" if follows_a and before.tag in ("NN", "NNP") and _is_verb_form(word.text) else None
+    return "sit" if not follows_a and before.tag == "NNS" and _is_verb(word.text) else None  # "two dogs play"
 
 
 def _is_misplaced(word: Word, sentence: Sentence) -> bool:
-    """Whether a base form follows a noun, and no verb or "to" is before it: "a bathroom sink"."""
-    if word.tag != "VB" or word.index < 2 or sentence[word.index - 1].tag != "NN":
+    """Whether a base form is where a noun must be: "a bathroom sink", and "train traveling" at the start.
+
+    It follows a singular, of which it cannot be the main verb; another one needs "to" or a verb before it.
+    """
+    if word.tag != "VB" or not open_wordnet().senses(word.text, "NOUN"):
         return False
+    if word.index == 0:
+        return [other.tag for other in sentence[1:2]] == ["VBG"]
     has_verb = any(other.is_verb or other.tag in ("TO", "MD") for other in sentence[: word.index])
-    return not has_verb and bool(open_wordnet().senses(word.text, "NOUN"))
+    return (word.label == "ROOT" or not has_verb) and word.index > 1 and sentence[word.index - 1].tag == "NN"
+
+
+def _is_noun_before_verb(word: Word) -> bool:
+    """Whether an adjective that WordNet knows only as another word, a noun, modifies a verb: "a kitten laying"."""
+    if word.tag != "JJ" or word.label != "amod" or word.head.is_noun:
+        return False
+    wordnet = open_wordnet()
+    return wordnet.senses(word.text, "NOUN") > 0 and not wordnet.senses(word.text, "ADJ")
 
 
 @lru_cache(maxsize=_CACHED)

@@ -14,6 +14,7 @@ from multimodal_eval.text.parsing import lemma_of
         ("children", "NNS", "child"),
         ("bunches", "NNS", "bunch"),
         ("leaves", "NNS", "leaf"),
+        ("vases", "NNS", "vase"),  # not "vas"
         ("leaves", "VBZ", "leave"),
         ("swinging", "VBG", "swing"),
         ("riding", "VBG", "ride"),

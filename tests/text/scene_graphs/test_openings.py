@@ -57,6 +57,12 @@ CAT = "black/JJ/amod/4 and/CC/cc/1 white/JJ/conj/1 cat/NN/ROOT/0"
 ON_TOP_OF_A_BOX = "on/IN/prep/5 top/NN/pobj/6 of/IN/prep/7 a/DT/det/10 box/NN/pobj/8"
 
 
+def shifted(text):
+    """The parse with another word before it."""
+    words = [word.rsplit("/", 3) for word in text.split()]
+    return " ".join("/".join([*rest, str(int(head) + 1 if int(head) else 0)]) for *rest, head in words)
+
+
 def test_two_colours_before_a_bare_noun_keep_the_subject():
     # the first colour is lost, "sitting" is an adjective, and "on top of" is one relation, as if there were a verb
     assert tuples(f"{CAT} sitting/VBG/acl/4 {ON_TOP_OF_A_BOX}") == (
@@ -66,6 +72,22 @@ def test_two_colours_before_a_bare_noun_keep_the_subject():
     )
     standing = f"{CAT} standing/VBG/acl/4 in/IN/prep/5 snow/NN/pobj/6"
     assert tuples(standing)[1] == {("cat", "black"), ("cat", "white"), ("cat", "standing")}
+
+
+def test_after_a_determiner_two_colours_keep_the_subject_of_other_gerunds():
+    holding = f"a/DT/det/5 {shifted(CAT)} holding/VBG/acl/5 a/DT/det/8 ball/NN/dobj/6"
+    assert tuples(holding)[2] == {("cat", "hold", "ball")}
+
+
+def test_counted_plurals_keep_their_subject():
+    boys = "boys/NNS/ROOT/0 flying/VBG/acl/1 a/DT/det/4 kite/NN/dobj/2"
+    assert tuples(boys)[2] == set()
+    assert tuples(f"two/CD/nummod/2 {shifted(boys)}")[2] == {("boy", "fly", "kite")}
+
+
+def test_a_plural_without_its_ending_is_read_as_a_singular():
+    zebra = "zebra/NNS/ROOT/0 standing/VBG/acl/1 in/IN/prep/2 grass/NN/pobj/3"
+    assert tuples(zebra) == ({"standing", "grass"}, {("standing", "zebra")}, {("standing", "in", "grass")})
 
 
 def test_one_colour_keeps_the_subject_of_standing():
@@ -113,6 +135,8 @@ def test_a_man_and_a_tie_are_verbs_together():
 def test_skis_are_a_verb_after_riding():
     skis = "man/NN/ROOT/0 riding/VBG/acl/1 skis/NNS/dobj/2 down/IN/prep/2 a/DT/det/6 slope/NN/pobj/4"
     assert tuples(skis) == ({"riding", "slope"}, {("riding", "man")}, set())
+    ridden = {("man", "ride", "ski"), ("man", "ride down", "slope")}
+    assert tuples(f"a/DT/det/2 {shifted(skis)}") == ({"man", "ski", "slope"}, set(), ridden)
 
 
 def test_stop_is_an_order():

@@ -99,16 +99,34 @@ CASES = {
         [],
         [("horse", "graze next to", "fence")],
     ),
+    # a white owl sits on a roof: the parser takes owl and white for modifiers of the verb
+    "a/DT/det/4 white/JJ/amod/4 owl/NN/compound/4 sits/VBZ/ROOT/0 on/IN/prep/4 a/DT/det/7 roof/NN/pobj/5": (
+        ["owl", "roof"],
+        [("owl", "white")],
+        [("owl", "sit on", "roof")],
+    ),
+    # a black and white oak chair: both adjectives belong to the chair
+    "a/DT/det/6 black/JJ/amod/5 and/CC/cc/2 white/NN/conj/2 oak/NN/compound/6 chair/NN/ROOT/0": (
+        ["chair"],
+        [("chair", "oak"), ("chair", "black"), ("chair", "white")],
+        [],
+    ),
+    # a picture is shown with a flag waving: a passive and a participle without an object are not attributes
+    "a/DT/det/2 picture/NN/nsubjpass/4 is/VBZ/auxpass/4 shown/VBN/ROOT/0 with/IN/prep/4 a/DT/det/7 flag/NN/pobj/5 "
+    "waving/VBG/acl/7": (["picture", "flag"], [], []),
+    # a cat tries to climb out of a box: only a coordinated verb has the subject of another
+    "a/DT/det/2 cat/NN/nsubj/3 tries/VBZ/ROOT/0 to/TO/aux/5 climb/VB/xcomp/3 out/IN/prep/5 of/IN/prep/6 a/DT/det/9 "
+    "box/NN/pobj/7": (["cat", "box"], [("cat", "try")], []),
     # a couple of birds on a wire: "couple of" counts the birds
     "a/DT/det/2 couple/NN/ROOT/0 of/IN/prep/2 birds/NNS/pobj/3 on/IN/prep/4 a/DT/det/7 wire/NN/pobj/5": (
         ["couple", "bird", "wire"],
-        [],
+        [("bird", "couple")],
         [("bird", "on", "wire")],
     ),
     # a group of people riding bicycles: the people ride, although the parser attaches the verb to the group
     "a/DT/det/2 group/NN/ROOT/0 of/IN/prep/2 people/NNS/pobj/3 riding/VBG/acl/2 bicycles/NNS/dobj/5": (
         ["group", "people", "bicycle"],
-        [],
+        [("people", "group")],
         [("group", "of", "people"), ("people", "ride", "bicycle")],
     ),
     # a herd of cows grazing near a river: the same, if the parser takes the herd for the subject

@@ -37,14 +37,24 @@ from multimodal_eval.text.scene_graphs.matching import (
 
 _NOUN_LABELS = ("pobj", "dobj", "nsubj")
 _PRONOMINAL = ("other", "another")  # "next to each other"
+_WITH_SINGULAR = ("VBZ", "VBG", "VBD", "VBN")  # verbs that may follow a singular noun
 _COORDINATED = ("conj", "appos", "attr", "dobj")  # what the parser calls the last noun of a list
+
+
+_BEFORE_A_NOUN = ("det", "amod", "compound", "nummod", "poss", "nmod")
 
 
 def attach_to_nearest(sentence: Sentence) -> None:
     """Move nouns of a list, participles, "with", and the phrases after "close up" to the nearest noun before them."""
     for word in sentence:
+        is_modifier = word.is_noun and word.label == "compound" and word.index < word.head.index
+        if is_modifier and word.head.tag in _WITH_SINGULAR:
+            _make_subject(word)
+    for word in sentence:
         if word.tag == "JJ" and word.label in _NOUN_LABELS and word.text not in _PRONOMINAL:
             word.is_noun = True  # "a girl in white"
+        if word.label == "conj" and word.head.label == "amod" and word.head.tag == "JJ":
+            word.is_noun = False  # "a black and white teddy bear"
         if word.label == "amod" and word.is_noun and word.head.index > word.index:
             word.label = "compound"  # "living room": a noun before a noun
         elif word.label in _COORDINATED and word.is_noun:
@@ -53,6 +63,14 @@ def attach_to_nearest(sentence: Sentence) -> None:
             word.attach(innermost(word.head, word.index))
     if len(sentence) > 1 and "close" in (sentence[0].text, sentence[1].text):
         _lower_after_close_up(sentence)
+
+
+def _make_subject(noun: Word) -> None:
+    """In "a white ship sails", the parser takes "ship" for a modifier of a verb, and "white" too."""
+    noun.label = "nsubj"
+    for child in list(noun.head.labelled(*_BEFORE_A_NOUN)):
+        if child.index < noun.index:
+            child.attach(noun)
 
 
 def _is_with(word: Word) -> bool:
@@ -195,9 +213,6 @@ class CaptionReading:
                         yield Phrase(f"{preposition.text} {child.text} of", preposition, target, is_three_words=True)
                 else:
                     yield Phrase(preposition.text, preposition, child)
-            elif child.label == "prep":  # "out of a window"
-                for target in child.labelled("pobj"):
-                    yield Phrase(f"{preposition.text} {child.text}", child, target)
 
     def _is_three_words(self, preposition: Word, noun: Word) -> bool:
         """Whether "in front of" is one preposition. In captions without a verb, "front" is an object of its own."""
@@ -285,7 +300,6 @@ class CaptionReading:
 _NOT_MAIN = ("aux", "auxpass", "amod", "compound")
 _SUBJECTS = ("nsubj", "nsubjpass")
 _RELATIVE = ("WDT", "WP")
-_BELOW_A_VERB = ("conj", "advcl", "xcomp", "ccomp")
 _COMPLEMENTS = ("prep", "dobj", "attr", "acomp")
 
 # passive: its phrases are not relations. relative ("that is …"): only "in front of" and "on top of" are.
@@ -303,14 +317,16 @@ class Subjects:
 
 
 def verb_attributes(verb: Word, reading: CaptionReading) -> Iterator[Attribute]:
-    """Adjectives after "be", and verbs without an object: "the dog is wet", "a dog sleeps"."""
+    """Adjectives after "be", and active verbs without an object: "the dog is wet", "a dog sleeps"."""
     if verb.label in _NOT_MAIN:
         return
-    for subject in _subjects(verb, reading).words:
+    subjects = _subjects(verb, reading)
+    is_attribute = verb.lemma != "be" and verb.label != "acl" and subjects.kind != "passive"
+    for subject in subjects.words:
         for adjective in verb.labelled("acomp"):
             for other in adjective.with_conjuncts():
                 yield subject.lemma, other.lemma
-        if verb.lemma != "be" and not _has_complement(verb):
+        if is_attribute and not _has_complement(verb):
             yield subject.lemma, verb.lemma
 
 
@@ -361,14 +377,14 @@ def _counts(phrase: Phrase, subjects: Subjects, is_first: bool) -> bool:
 
 
 def _subjects(verb: Word, reading: CaptionReading) -> Subjects:
-    """The verb's own subjects, or those of the verb above it."""
+    """The verb's own subjects, or those of the verb that it is coordinated with."""
     current, is_inherited = verb, False
     while True:
         if current is reading.opening.gerund and reading.opening.has_no_subject:
             return Subjects()
         subjects = _own_subjects(current, reading)
         above = current.head
-        if subjects.kind is not None or current.label not in _BELOW_A_VERB or above is current or not above.is_verb:
+        if subjects.kind is not None or current.label != "conj" or above is current or not above.is_verb:
             return Subjects(subjects.words, subjects.kind, is_inherited)
         current, is_inherited = above, True
 
@@ -400,6 +416,7 @@ NUMBERS = {
     for number, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
 }
 QUANTITIES = frozenset({"bunch", "couple", "lot", "lots"})  # "a couple of dogs" says how many dogs there are
+QUANTIFIERS = frozenset({"bunch", "couple", "group", "lot", "pair"})  # after "a", also an attribute of the dogs
 
 
 def scene_graph(sentence: Sentence, openings: Openings = "original") -> SceneGraph:
@@ -414,6 +431,7 @@ def scene_graph(sentence: Sentence, openings: Openings = "original") -> SceneGra
     for word in sentence:
         if reading.is_object(word):
             attributes += _noun_attributes(word, reading)
+            attributes += _quantity_attributes(word)
             relations += _noun_relations(word, reading)
         if word.is_verb:
             attributes += verb_attributes(word, reading)
@@ -441,9 +459,18 @@ def _noun_attributes(noun: Word, reading: CaptionReading) -> Iterator[Attribute]
             for other in modifier.with_conjuncts():
                 yield noun.lemma, other.lemma
                 for inner in other.labelled("compound", "amod"):
-                    yield noun.lemma, inner.lemma
+                    yield from ((noun.lemma, word.lemma) for word in inner.with_conjuncts())
                 for inner in other.labelled("nummod"):
                     yield noun.lemma, _number(inner)
+
+
+def _quantity_attributes(noun: Word) -> Iterator[Attribute]:
+    """In "a couple of dogs", the dogs are a couple."""
+    if noun.text in QUANTIFIERS and _follows_a(noun):
+        for of in noun.labelled("prep"):
+            if of.text == "of":
+                for target in of.labelled("pobj"):
+                    yield target.lemma, noun.text
 
 
 def _noun_relations(noun: Word, reading: CaptionReading) -> Iterator[Relation]:
@@ -480,7 +507,11 @@ def _number(word: Word) -> str:
 def _is_quantity(noun: Word) -> bool:
     if noun.text not in QUANTITIES:
         return False
-    return noun.text in ("couple", "lots") or any(child.text == "a" for child in noun.labelled("det"))
+    return noun.text in ("couple", "lots") or _follows_a(noun)
+
+
+def _follows_a(noun: Word) -> bool:
+    return any(child.text == "a" for child in noun.labelled("det"))
 
 
 IMAGES_AT_ONCE = 1024  # the parses of more would take much memory

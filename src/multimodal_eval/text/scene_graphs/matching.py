@@ -109,10 +109,12 @@ CATEGORIES = ("object", "attribute", "relation", "color", "count", "size")
 _ATTRIBUTE_KINDS = ("color", "count", "size")
 
 COLORS = frozenset(
-    "beige black blue brown gold golden gray green grey maroon navy orange pink purple red silver tan teal turquoise "
-    "violet white yellow".split()
+    "beige black blue brown dark gold golden gray green grey maroon navy orange pink purple red silver tan teal "
+    "turquoise violet white yellow".split()
 )
-SIZES = frozenset("big enormous giant huge large little massive mini narrow short small tall tiny wide".split())
+SIZES = frozenset(
+    "baby big enormous giant great huge large little massive mini narrow short small tall tiny wide".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +332,14 @@ def _group(sentence: Sentence) -> Opening:
     of = next((word.index for word in sentence[group + 1 : group + 2] if word.text == "of"), len(sentence))
     for word in sentence[of + 2 : of + 4]:
         before = sentence[word.index - 1]
-        if word.text == "standing" and _has_gerund(word, before) and before.lemma == before.text != "people":
+        if word.text == "standing" and _has_gerund(word, before) and _is_singular(before):
             return Opening("noun", word, start=of + 1)
     return Opening("none")
+
+
+def _is_singular(noun: Word) -> bool:
+    """Whether a noun has no ending of a plural, whatever its tag: "zebra"."""
+    return noun.lemma == noun.text != "people"
 
 
 def _has_gerund(word: Word, before: Word) -> bool:
@@ -342,12 +349,14 @@ def _has_gerund(word: Word, before: Word) -> bool:
 def _reading(sentence: Sentence, gerund: Word) -> Reading:
     opening = sentence[: gerund.index]
     has_object = gerund.has("dobj")
-    if opening[-1].tag == "NNS":
-        return "lost" if has_object else "clause"
+    if opening[-1].tag == "NNS" and not _is_singular(opening[-1]):
+        return "lost" if has_object and opening[0].tag != "CD" else "clause"
     if opening[0].tag not in _DETERMINERS:
         return _bare_reading(opening, gerund, sentence)
     if gerund.text == "standing":
         return "adjective" if _is_coordinated(opening) else "noun"
+    if _is_coordinated(opening) or any(is_skiing(word, gerund) for word in gerund.labelled("dobj")):
+        return "clause"
     if gerund.text in NOUN_GERUNDS and _phrases(gerund) and not any(word.tag in _ADJECTIVES for word in opening):
         return "noun"
     return "lost" if has_object or gerund.text == "sitting" else "clause"
