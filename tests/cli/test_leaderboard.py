@@ -331,4 +331,4 @@ def test_a_leaderboard_is_overwritten(folder):
     (folder / "runs" / "mine.txt").write_text("mine")
     message = mmeval(*scored, "--overwrite", code=1).stderr
     assert "only the folder of a leaderboard can be overwritten" in message
-    assert "runs is none. It has mine.txt" in message
+    assert "runs is not one. It has mine.txt" in message

@@ -118,7 +118,7 @@ def test_a_record_of_many_values_is_refused_before_it_is_decoded(tmp_path):
     assert (problem.code, problem.line) == ("TOO_LONG", 2)
     # 1 text, 1 object, 2 keys, 1 list, 20,001 lists after 20,000 commas: 40,005 values of 100 bytes
     assert problem.message == "the record would take about 3 MB of memory."
-    assert problem.hint.startswith("Raise the limit, which is 1 MB now: `max_record_mb: 10` in the file of --config")
+    assert problem.hint.startswith("Raise the limit, which is 1 MB now: --max-record-mb 10")
 
 
 def test_text_in_strings_is_not_counted_as_values():
@@ -234,11 +234,12 @@ def test_the_options_of_the_commands(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "STREAM", 1000)
     ratio = str(size // path.stat().st_size + 1)
     run = CliRunner().invoke
-    for command in (["validate", str(path)], ["score", str(path), "--metrics", "exact_match", "--allow-empty"]):
+    score = ["score", str(path), "--metrics", "exact_match", "--allow-empty"]
+    for command, limit in ((["validate", str(path)], "--max-expansion 20"), (score, "`max_expansion: 20` in the file")):
         out = ["-o", str(tmp_path / "run")] if command[0] == "score" else []
         refused = run(cli, [*command, *out, "--max-expansion", "2"])
         assert isinstance(refused.exception, InputError)
-        assert "--max-expansion 20" in str(refused.exception)
+        assert limit in str(refused.exception)
     assert run(cli, ["validate", str(path), "--max-expansion", ratio]).exit_code == 0
     assert limits.current() == limits.Limits()
 
