@@ -106,7 +106,7 @@ def test_unscored_pairs_are_left_out_and_counted(make):
     broken = samples(2, 0.8)
     broken[0]["generated_answer"] = "[ERROR] no answer"
     a, b = make("a", samples(1, 0.5)), make("b", broken)
-    with pytest.raises(ConfigError, match=r"1 of 60 samples are unscored in at least one run, more than 1%"):
+    with pytest.raises(ConfigError, match=r"1 of 60 samples is unscored in at least one run, more than 1%"):
         compare_runs([a, b])
     result = compare_runs([a, b], allow_partial=True, metrics=["bleu"]).numbers[0]
     assert (result.samples, result.left_out) == (59, 1)

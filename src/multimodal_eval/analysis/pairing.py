@@ -230,9 +230,10 @@ def require_enough_scored(name: str, scored: NDArray[np.bool_], *, allow_partial
     if not scored.any():
         raise ConfigError(f"{name}: no sample is scored in all runs")
     if left_out > MAX_LEFT_OUT * len(scored) and not allow_partial:
-        other = " or have other parts than in another" if name == COMPOSITE else ""
+        is_, has = ("is", "has") if left_out == 1 else ("are", "have")
+        other = f" or {has} other parts than in another" if name == COMPOSITE else ""
         raise ConfigError(
-            f"{name}: {left_out:,} of {len(scored):,} samples are unscored in at least one run{other}, more than "
+            f"{name}: {left_out:,} of {len(scored):,} samples {is_} unscored in at least one run{other}, more than "
             f"{MAX_LEFT_OUT:.0%}. Use --allow-partial to compare the remaining samples."
         )
 

@@ -324,7 +324,7 @@ def _missing(member: Member, metric: str) -> str | None:
         missing -= (figure.unscored or {}).get("missing_input", 0)
     if missing <= MAX_LEFT_OUT * figure.n_total:
         return None
-    return f"{missing:,} of {figure.n_total:,} samples are unscored"
+    return f"{missing:,} of {figure.n_total:,} samples {'is' if missing == 1 else 'are'} unscored"
 
 
 def _paired(members: Mapping[str, Member], metric: str) -> dict[str, Member]:

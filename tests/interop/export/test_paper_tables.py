@@ -192,7 +192,7 @@ def test_values_are_over_the_samples_that_all_runs_have_scored(runs, tmp_path):
     rows = answers(20)
     rows[19] = {"id": "19", "references": ["yes"], "error": "time-out"}
     partial = evaluate(rows, metrics=["exact_match"], output=tmp_path / "partial", progress=False)
-    with pytest.raises(ConfigError, match=r"1 of 20 samples are unscored.*--set allow_partial=true.*marks=none"):
+    with pytest.raises(ConfigError, match=r"1 of 20 samples is unscored.*--set allow_partial=true.*marks=none"):
         export([runs["most"], partial], "latex", metrics=["exact_match"])
     done = export([runs["most"], partial], "markdown", metrics=["exact_match"], allow_partial=True, uncertainty="none")
     # the only wrong answer of `most` is the sample that the other run did not score
