@@ -32,7 +32,7 @@ def test_every_refusal_of_an_endpoint_is_counted_and_the_folder_is_named(tmp_pat
             "error: NOTHING_SCORED: exact_match cannot score any sample: none of the 3 samples has an answer.",
             "answers of openai:tiny: 3 refused",
             "  refused (3): the model refused: 'I cannot'",
-            "Change the prompt (--prompt, --system), or choose another model.",
+            "Change the prompt (--prompt, `generation: {system: …}` in the file of --config), or choose another model.",
             "The status and the reason of every sample are in run/answers. Correct it in a new run.",
             "To finish this run without scores: mmeval run --resume run --allow-empty",
         ]
@@ -40,6 +40,7 @@ def test_every_refusal_of_an_endpoint_is_counted_and_the_folder_is_named(tmp_pat
         finished = mmeval("run", "--resume", "run", "--allow-empty", "--no-report")
         assert server.requests == asked
     assert "3 refused" in finished.stdout
+    assert "is replaced by" not in finished.stderr
 
 
 def test_the_exception_of_a_function_is_shown():

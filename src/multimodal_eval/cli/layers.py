@@ -151,6 +151,8 @@ REPLACED: dict[str, str] = {
     "--jsonl": "mmeval export RUN --to jsonl -o FILE",
     "--min-coverage": "--fail-under coverage=SHARE",
 }
+# Not replaced with --resume, which takes no such settings.
+OF_RESUMED = frozenset({"--allow-empty"})
 # Older spelling -> the option, until 0.3.
 RENAMED: dict[str, str] = {"--metric": "--metrics", "--run": "--output"}
 # Older command -> what is inserted in its place, until 0.3.
@@ -217,7 +219,8 @@ class LayeredCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, and warn about options that are not shown any more."""
         rest = super().parse_args(ctx, args)
-        replaced = self.replaced()
+        kept = OF_RESUMED if ctx.params.get("resumed") is not None else ()
+        replaced = {flag: newer for flag, newer in self.replaced().items() if flag not in kept}
         for option in self.params:
             newer = replaced.get(flag_of(option)) if isinstance(option, click.Option) else None
             if newer and ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
