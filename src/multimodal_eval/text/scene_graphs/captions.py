@@ -147,6 +147,9 @@ class CaptionReading:
         self.words = sentence
         attach_to_nearest(sentence)
         self.opening: Opening = opening_of(sentence, openings)
+        self.noun_gerund = gerund = self.opening.noun_gerund
+        # the words of the noun phrase of which the gerund is the head
+        self._before_gerund = [] if gerund is None else sentence[self.opening.start : gerund.index]
         self._read_gerund()
         self.has_verb = self.opening.is_coordinated or any(
             word.is_verb and word is not self.opening.nominal_gerund for word in sentence
@@ -158,7 +161,7 @@ class CaptionReading:
         """Whether a word is an object of the scene."""
         if word in self._before_gerund:
             return False  # a modifier of the gerund
-        if word is self.opening.noun_gerund:
+        if word is self.noun_gerund:
             return True
         if self.opening.reading == "order" and word.index == 0:
             return False
@@ -172,9 +175,6 @@ class CaptionReading:
     @property
     def gerund_modifiers(self) -> Iterator[Word]:
         """The words before a gerund that is read as a noun: they become its attributes."""
-        gerund = self.opening.noun_gerund
-        if gerund is None:
-            return
         for word in self._before_gerund:
             is_first_of_two = word.index == 0 and self.words[1].tag == "CC"  # "black and white cat sitting"
             if word.tag in ("JJ", "JJR", "JJS", "NN", "NNP", "NNS", "VBN") and not is_first_of_two:
@@ -233,12 +233,6 @@ class CaptionReading:
             for noun in preposition.labelled("pobj")
             if self._is_three_words(preposition, noun)
         }
-
-    @property
-    def _before_gerund(self) -> Sentence:
-        """The words of the noun phrase of which the gerund is the head."""
-        gerund = self.opening.noun_gerund
-        return [] if gerund is None else self.words[self.opening.start : gerund.index]
 
     def _read_gerund(self) -> None:
         """Make the opening's gerund a noun or an adjective, and "tie" and "skis" verbs, if they are read so."""
@@ -316,11 +310,8 @@ class Subjects:
     is_inherited: bool = False  # from a verb above
 
 
-def verb_attributes(verb: Word, reading: CaptionReading) -> Iterator[Attribute]:
+def verb_attributes(verb: Word, subjects: Subjects) -> Iterator[Attribute]:
     """Adjectives after "be", and active verbs without an object: "the dog is wet", "a dog sleeps"."""
-    if verb.label in _NOT_MAIN:
-        return
-    subjects = _subjects(verb, reading)
     is_attribute = verb.lemma != "be" and verb.label != "acl" and subjects.kind != "passive"
     for subject in subjects.words:
         for adjective in verb.labelled("acomp"):
@@ -334,11 +325,8 @@ def _has_complement(verb: Word) -> bool:
     return verb.has(*_COMPLEMENTS) or any(adverb.has("prep") for adverb in verb.labelled("advmod"))  # "next to it"
 
 
-def verb_relations(verb: Word, reading: CaptionReading) -> Iterator[Relation]:
+def verb_relations(verb: Word, subjects: Subjects, reading: CaptionReading) -> Iterator[Relation]:
     """The relations of a verb's subjects with its objects and those of its prepositions."""
-    if verb.label in _NOT_MAIN:
-        return
-    subjects = _subjects(verb, reading)
     for subject in subjects.words:
         yield from _object_relations(verb, subject, subjects, reading)
         yield from _phrase_relations(verb, subject, subjects, reading)
@@ -423,9 +411,7 @@ def scene_graph(sentence: Sentence, openings: Openings = "original") -> SceneGra
     """The objects, attributes and relations of a caption. The sentence is changed."""
     reading = CaptionReading(sentence, openings)
     attributes: list[Attribute] = [
-        (reading.opening.noun_gerund.lemma, word.lemma)
-        for word in reading.gerund_modifiers
-        if reading.opening.noun_gerund is not None
+        (reading.noun_gerund.lemma, word.lemma) for word in reading.gerund_modifiers if reading.noun_gerund is not None
     ]
     relations: list[Relation] = []
     for word in sentence:
@@ -433,16 +419,17 @@ def scene_graph(sentence: Sentence, openings: Openings = "original") -> SceneGra
             attributes += _noun_attributes(word, reading)
             attributes += _quantity_attributes(word)
             relations += _noun_relations(word, reading)
-        if word.is_verb:
-            attributes += verb_attributes(word, reading)
-            relations += verb_relations(word, reading)
+        if word.is_verb and word.label not in _NOT_MAIN:
+            subjects = _subjects(word, reading)
+            attributes += verb_attributes(word, subjects)
+            relations += verb_relations(word, subjects, reading)
     return SceneGraph(tuple(word.lemma for word in reading.objects), tuple(attributes), tuple(relations))
 
 
 def _modifiers(noun: Word, reading: CaptionReading) -> Iterator[Word]:
     """The modifiers of a noun, without a first word that is read as a verb ("stop sign")."""
     skips_first = reading.opening.reading == "order"
-    gerund = reading.opening.noun_gerund
+    gerund = reading.noun_gerund
     first = 0 if gerund is None or noun.index < gerund.index else gerund.index
     return (child for child in noun.children if child.index >= first and not (skips_first and child.index == 0))
 
