@@ -1,12 +1,13 @@
 """Answers from an endpoint: a whole command of ours beside those of other evaluators, against the same server.
 
-    python bench/generation.py [--inspect VENV] [--lm-eval VENV] [--lmms-eval VENV] [--only compared,faults]
+    python bench/generation.py [--inspect VENV] [--lm-eval VENV] [--lmms-eval VENV] [--only compared,faults,limited]
 
 The server (tests/generate/server.py) is a process of its own, answers every request after 50 ms, and counts. All
 programs may have 100 requests under way, which allows 2,000 per second. A VENV is a virtual environment with the
 package: inspect_ai with openai, lm-eval[api], lmms_eval. All get text; ours and lmms-eval also get an image of 80 kB
 per request. `faults`: 30 % of the requests end in HTTP 429, 500 or 503, a reset, a connection that closes with half a
-reply or none, or JSON that is cut off.
+reply or none, or JSON that is cut off. `limited`: the server refuses more than 20 requests at once, without delay, so
+that 400 answers per second are possible.
 """
 
 from __future__ import annotations
@@ -217,11 +218,22 @@ def faults(ours: Contestant, folder: Path, options: argparse.Namespace) -> None:
     harness.print_table("faults; value: requests/s of 600", harness.in_turn(jobs, options.rounds), unit="samples")
 
 
+def limited(ours: Contestant, folder: Path, options: argparse.Namespace) -> None:
+    """20 requests at once, 50 ms each. Prints the answers per second, and how many requests were refused."""
+    data = write_data(folder, options.samples, with_images=False)
+    for _ in range(options.rounds):
+        with served(LATENCY, "--at-once", "20") as url:
+            harness.run_command(ours.command(folder, data, url), cwd=folder)
+            taken = _taken(url)
+        rate = (taken["requests"] - taken["refused"]) / (taken["seconds"] + LATENCY)
+        print(f"limited: {rate:.0f} answers/s of 400, {taken['refused']:.0f} of {taken['requests']:.0f} refused")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for peer in ("inspect", "lm-eval", "lmms-eval"):
         parser.add_argument(f"--{peer}", metavar="VENV", help=f"compare with {peer} of this virtual environment")
-    parser.add_argument("--only", default="compared,faults")
+    parser.add_argument("--only", default="compared,faults,limited")
     parser.add_argument("--samples", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
@@ -237,6 +249,8 @@ def main() -> None:
             compared(contestants, Path(scratch), options)
         if "faults" in options.only:
             faults(contestants[0], Path(scratch), options)
+        if "limited" in options.only:
+            limited(contestants[0], Path(scratch), options)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Behaviour:
     faults: Mapping[str, float] = field(default_factory=dict)  # name -> probability per attempt
     seed: int = 0
     retry_after: str | None = None  # the header of a rate limit
-    at_once: int | None = None  # more requests at the same time are answered with a rate limit
+    at_once: int | None = None  # more requests at the same time get a rate limit at once
     key: str | None = None  # every other key is refused
     echoes_key: bool = False  # error bodies contain the key, as some proxies do
     models: tuple[str, ...] = ("tiny",)
@@ -93,7 +93,7 @@ class Server:
         self.headers: list[dict[str, str]] = []  # of each request
         self.connections = 0
         self.busy = 0
-        self._seen = 0
+        self._seen = self._refused = 0
         self._times: list[float] = []
         self.most_at_once = 0
         self.constant = response(200, completion(Reply(self.behaviour.constant), "tiny"))
@@ -146,10 +146,18 @@ class Server:
         self._times[1] = now
         self._seen += 1
 
+    def is_full(self) -> bool:
+        """Whether another request at the same time is too many, which is counted."""
+        most = self.behaviour.at_once
+        is_full = most is not None and self.busy >= most
+        self._refused += is_full
+        return is_full
+
     def taken(self) -> dict[str, float]:
         """The requests of a benchmark since the last call, and the seconds from the first to the last."""
-        taken = {"requests": self._seen, "seconds": self._times[1] - self._times[0] if self._times else 0.0}
-        self._seen, self._times = 0, []
+        seconds = self._times[1] - self._times[0] if self._times else 0.0
+        taken = {"requests": self._seen, "refused": self._refused, "seconds": seconds}
+        self._seen, self._refused, self._times = 0, 0, []
         return taken
 
     def other(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply | None:
@@ -169,8 +177,6 @@ class Server:
         if behaviour.keeps_bodies:
             self.bodies[digest] = body
             self.headers.append(dict(headers))
-        if behaviour.at_once is not None and self.busy > behaviour.at_once:
-            return Reply(fault="rate_limit")
         fault = self._fault(digest, attempt)
         if fault is not None:
             return Reply(fault=fault)
@@ -255,6 +261,9 @@ class _Connection(asyncio.Protocol):
             self._write(other)
         elif method == "POST" and self.server.completes(path):
             self.server.seen(self.loop.time())
+            if self.server.is_full():
+                self.rate_limit(headers.get("authorization", "no key"))
+                return
             self.server.busy += 1
             self.server.most_at_once = max(self.server.most_at_once, self.server.busy)
             reply = self.server.reply_to(body, headers)
@@ -394,13 +403,14 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--at-once", type=int, help="refuse more requests at the same time")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=PROBABILITY", help=", ".join(FAULTS))
     parser.add_argument("--constant", metavar="TEXT", help="the same reply to every request")
     options = parser.parse_args()
     faults = {name: float(share) for name, _, share in (fault.partition("=") for fault in options.fault)}
     constant = {} if options.constant is None else {"is_constant": True, "constant": options.constant}
     server = Server(
-        Behaviour(latency=options.latency, faults=faults, seed=options.seed, **constant),
+        Behaviour(latency=options.latency, faults=faults, seed=options.seed, at_once=options.at_once, **constant),
         options.port,
     )
     print(server.url, flush=True)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, exp, sqrt
 from types import TracebackType
 
@@ -29,11 +29,12 @@ __all__ = ["Controller", "Load", "Ticket"]
 # - If a lower load does not lower the share of failures, they do not depend on the load. That share is then the usual
 #   one, and the load returns to what it was.
 # - If only requests that started while all places were taken fail, the endpoint limits requests at once: the number of
-#   places is the load, rounded. Otherwise it limits the rate: pacing keeps to it, and the places are not a limit.
+#   places is the load, rounded. Otherwise it limits the rate, or replies arrive late, so that more are under way than
+#   the endpoint works on: pacing keeps to what it takes, and the places are not a limit.
 # - After many failures in a row, the endpoint is down: one request at a time tries it, after growing pauses, or after
 #   the pause that the endpoint asks for. The first success brings back half of the load, which then doubles again.
 
-FIRST = 8.0
+FIRST = 32.0
 SAME = 0.15  # of the load of the last failures: those at about the same load confirm it
 LONGEST_PATIENCE = 31  # trials
 SMALLEST = 0.02
@@ -50,7 +51,6 @@ DOWN_AFTER = 12  # failures in a row, over three latencies
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds between two attempts at an endpoint that is down
 LONGEST_ASKED = 60.0  # seconds; a longer Retry-After is tried in between
 SEPARATED = 3  # failures and successes that show whether only requests beyond some number at once fail
-LATE = 1 / 3  # successes beyond that number, per failure and per success, at most
 COMPARED = 0.15  # share of failures from which a lower load is tried: does it have fewer?
 LOWER = 0.7
 MEASURED_EVERY = 8  # trials after which the usual share of failures is measured again, at a lower load
@@ -82,7 +82,7 @@ class _Trial:
     finished: int = 0
     failed: int = 0
     lowest_failed: int = 0  # level
-    answered: list[int] = field(default_factory=list)  # levels
+    highest_answered: int = 0
 
     @property
     def share(self) -> float:
@@ -92,16 +92,12 @@ class _Trial:
     @property
     def is_clear(self) -> bool:
         """Whether enough have failed, and enough have not, to know whether the number at once decides."""
-        return min(self.failed, len(self.answered)) >= SEPARATED
+        return min(self.failed, self.finished - self.failed) >= SEPARATED
 
     @property
     def is_separated(self) -> bool:
-        """Whether only requests beyond some number at once fail.
-
-        A few of those are answered: a place may be free before the reply of the request that had it has arrived.
-        """
-        late = sum(level >= self.lowest_failed for level in self.answered)
-        return late <= LATE * min(self.failed, len(self.answered))
+        """Whether only requests beyond some number at once fail."""
+        return self.highest_answered < self.lowest_failed
 
     @property
     def rate(self) -> float:
@@ -126,6 +122,7 @@ class Load:
         self.before_failures = 0.0  # the load at the first of the failures in a row
         self._asked: float | None = None  # the earliest end of the pauses that the failures in a row ask for
         self._pause = FIRST_PAUSE
+        self._least = 0.0  # load after the failures of the start
         self._refused_at = 0.0  # load of the last failures beyond the usual share
         self._step = STEP
         self._patience = self._waited = 0  # trials near the load of the last failures before it is raised again
@@ -216,17 +213,17 @@ class Load:
         elif self._in_a_row >= DOWN_AFTER and now - self._failing_since >= 3 * self._known_latency:
             self._try_later(now)
         elif self.is_starting:
-            self.is_starting = False
-            self._refused_at = self.load
+            self.is_starting, self._least = False, self.load / 4
             self._end_start(ticket)
-        elif ticket.trial == _START and self.limits_places and ticket.level - 1 < self.load > self._refused_at / 2:
+        elif ticket.trial == _START and self.limits_places and ticket.level - 1 < self.load > self._least:
             self._end_start(ticket)
         else:
             self._count(ticket, now, failed=True)
 
     def _end_start(self, ticket: Ticket) -> None:
-        """Take the load below that of a failure of the start, at most down to half."""
-        self.load = max(min(float(ticket.level - 1), self.load), self._refused_at / 2)
+        """Take the load below that of a failure of the start, at most down to a quarter."""
+        self.load = max(min(float(ticket.level - 1), self.load), self._least)
+        self._refused_at = self.load + 1
         self._restart()
 
     def grow(self) -> None:
@@ -248,7 +245,7 @@ class Load:
             trial.lowest_failed = min(ticket.level, trial.lowest_failed or ticket.level)
             trial.size = max(trial.size, TRIAL)  # a small trial is enough to grow, and not to judge failures
         else:
-            trial.answered.append(ticket.level)
+            trial.highest_answered = max(ticket.level, trial.highest_answered)
         is_severe = trial.sent >= max(TRIAL // 2, trial.size // 3) and self._is_severe(trial, EARLY)
         is_clear = self.limits_places and trial.is_clear and trial.is_separated
         if is_severe or is_clear or (trial.sent == trial.size and trial.finished >= FINISHED * trial.size):
@@ -292,12 +289,12 @@ class Load:
         return 2.5 * sqrt(self.usual * (1 - self.usual) / count)
 
     def _lower(self, trial: _Trial, excess: float, carried: float) -> None:
-        if trial.is_clear:
+        if trial.is_clear or not trial.is_separated:
             self.limits_places = trial.is_separated
         is_known = abs(self.load - self._refused_at) <= max(SAME * self._refused_at, 1.5)
         self._patience, self._waited = min(2 * self._patience + 1, LONGEST_PATIENCE) if is_known else 0, 0
         self._refused_at, self._step = max(self.load, 1.0), STEP
-        is_meant = trial.answered or trial.lowest_failed >= FAR * self.places > 1
+        is_meant = trial.highest_answered or trial.lowest_failed >= FAR * self.places > 1
         if self.limits_places and trial.is_separated and is_meant:
             self.load = float(trial.lowest_failed - 1)
             return
