@@ -38,6 +38,15 @@ def test_several_images_are_sent_in_the_order_of_the_marks(tmp_path: Path):
     assert sent == [files[0], "Is ", files[1], " between these?\n", files[2], "\nAnswer:"]
 
 
+def test_images_are_at_the_first_mark_of_their_number():
+    first, second, third = ({"type": "image", "image": f"{n}.png"} for n in range(3))
+    parts = with_marks("See <image 2> and <image 1>, then <image 2>: <image 9>", [first, second, third])
+    assert parts == [
+        *(third, text("See "), second, text(" and "), first),
+        *(text(", then "), text("<image 2>"), text(": <image 9>")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("prompt", "kinds", "expected"),
     [

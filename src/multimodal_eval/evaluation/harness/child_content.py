@@ -131,15 +131,20 @@ def parameters(given: dict[str, Any], *, longest: int, stops: bool) -> dict[str,
 
 
 def with_marks(text: object, media: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts of a message: media at the marks of their kind if there are as many, otherwise before the text."""
+    """The parts of a message. Media are at the marks of their kind if there are as many, and images at the first mark
+    of their number, `<image 1>`; others come before the text.
+    """
     whole = str(text)
     of_kind = {kind: [item for item in media if item["type"] == kind] for kind in ("image", "audio", "video")}
-    marked = {f"<{kind}>": iter(items) for kind, items in of_kind.items() if 0 < len(items) == whole.count(f"<{kind}>")}
-    before = [item for item in media if f"<{item['type']}>" not in marked]
-    if not marked:
-        return [*before, {"type": "text", "text": whole}]
-    pieces = [piece for piece in re.split(f"({'|'.join(marked)})", whole) if piece.strip()]
-    return [*before, *(next(marked[piece]) if piece in marked else {"type": "text", "text": piece} for piece in pieces)]
+    marked = {f"<{kind}>": items for kind, items in of_kind.items() if 0 < len(items) == whole.count(f"<{kind}>")}
+    if "<image>" not in marked:
+        marked |= {mark: [item] for n, item in enumerate(of_kind["image"], 1) if (mark := f"<image {n}>") in whole}
+    placed = [id(item) for items in marked.values() for item in items]
+    before = [item for item in media if id(item) not in placed]
+    pieces = re.split(f"({'|'.join(marked)})", whole) if marked else [whole]
+    left = {mark: iter(items) for mark, items in marked.items()}
+    parts = (next(left.get(piece, iter(())), {"type": "text", "text": piece}) for piece in pieces if piece.strip())
+    return [*before, *(parts if marked else [{"type": "text", "text": whole}])]
 
 
 def written_parts(message: dict[str, Any], place: Path) -> list[dict[str, Any]]:
