@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 
 from multimodal_eval.core.errors import ConfigError, InputError, UnavailableError
-from multimodal_eval.models.torch_device import DEVICE, exact, halving, label_of, place
+from multimodal_eval.models import torch_device
+from multimodal_eval.models.torch_device import DEVICE, Recorded, exact, expected_device, halving, label_of, place
 
 
 class FakeTorch(SimpleNamespace):
@@ -91,6 +93,88 @@ def test_a_gpu_that_is_not_there_is_an_error(gpus, monkeypatch, count, wish, mes
     monkeypatch.setenv(DEVICE, wish)
     with pytest.raises(UnavailableError, match=message):
         place("the test")
+
+
+@pytest.mark.parametrize(("count", "wish", "device"), [(0, "", "cpu"), (1, "", "cuda"), (2, "cuda:1", "cuda:1")])
+def test_the_device_is_known_before_torch_is_imported(monkeypatch, count, wish, device):
+    class NotImportable:
+        """Fails if anybody looks into it."""
+
+    monkeypatch.setenv(DEVICE, wish)
+    monkeypatch.setitem(sys.modules, "torch", NotImportable())
+    monkeypatch.setattr(sys.modules["torch"], "__spec__", object(), raising=False)
+    monkeypatch.setattr(torch_device, "_gpus_of_driver", lambda: count)
+    monkeypatch.setattr(torch_device, "expect", (expected := []).append)
+    assert expected_device("the test") == device
+    assert expected == ["torch"]
+    monkeypatch.setenv(DEVICE, "cuda:7")
+    with pytest.raises(UnavailableError, match="is cuda:7, but torch sees"):
+        expected_device("the test")
+
+
+def test_the_driver_counts_gpus():
+    assert torch_device._gpus_of_driver() >= 0
+
+
+class FakeGraph:
+    """What was computed while it was recorded, computed again."""
+
+    def replay(self):
+        self.again()
+
+
+class Column(list):  # type: ignore[type-arg]
+    """A tensor of one column."""
+
+    shape = property(lambda self: (len(self), 1))
+
+    def clone(self):
+        return Column(self)
+
+    def copy_(self, other):
+        self[:] = other
+
+
+def fake_graphs(recording):
+    @contextmanager
+    def graph(recorded, *, pool, capture_error_mode):
+        assert (pool, capture_error_mode) == ("memory", "thread_local")
+        recording.append(recorded)
+        try:
+            yield
+        finally:
+            recording.pop()
+
+    cuda = SimpleNamespace(CUDAGraph=FakeGraph, graph=graph, graph_pool_handle=lambda: "memory")
+    return SimpleNamespace(torch=SimpleNamespace(cuda=cuda))
+
+
+def test_a_network_is_recorded_for_shapes_that_come_again():
+    recording, computed = [], []
+
+    def doubled(x):
+        computed.append(list(x))
+        result = Column(2 * number for number in x)
+        if recording:
+            recording[-1].again = lambda: result.copy_([2 * number for number in x])
+        return result
+
+    network = Recorded(fake_graphs(recording), doubled)
+    results = [network(Column(numbers)) for numbers in ([1, 2], [3], [4, 5], [6, 7], [8, 9], [1])]
+    assert results == [[2, 4], [6], [8, 10], [12, 14], [16, 18], [2]]
+    assert computed == [[1, 2], [3], [4, 5], [4, 5], [1], [1]]  # the second time also as a recording
+
+
+def test_what_cannot_be_recorded_is_computed():
+    recording = []
+
+    def refusing(x):
+        if recording:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return x.clone()
+
+    network = Recorded(fake_graphs(recording), refusing)
+    assert [network(Column([number])) for number in range(4)] == [[0], [1], [2], [3]]
 
 
 @pytest.mark.parametrize("wish", ["gpu", "cuda:", "cuda:x", "mps", "0"])

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 from multimodal_eval.core.errors import ImageError, shorten
-from multimodal_eval.evaluation.decoding.pool import HALF, Line, Submitted, Ticket, decoding_pool
+from multimodal_eval.evaluation.decoding.pool import (
+    FILES_PER_TASK,
+    HALF,
+    IMAGES_PER_TASK,
+    Line,
+    Submitted,
+    Ticket,
+    decoding_pool,
+)
 from multimodal_eval.evaluation.decoding.worker import Job
 from multimodal_eval.media.content import is_url
 from multimodal_eval.media.images import image_bytes, load_image_any, usual_jpeg
@@ -106,7 +114,8 @@ class ImageReader:
             return None
         if policy not in self._lines:
             job = Job(policy, self._decoding.hand_over, self._decoding.cache())
-            self._lines[policy] = Line(job, self._decoding.receive, self._decoding.pin)
+            per_task = FILES_PER_TASK if self._decoding.hand_over.file_up_to else IMAGES_PER_TASK
+            self._lines[policy] = Line(job, self._decoding.receive, self._decoding.pin, per_task)
         return pool.submit(self._lines[policy], names)
 
     def _decoded(self, request: Request, submitted: Submitted) -> dict[Any, LazyImage]:

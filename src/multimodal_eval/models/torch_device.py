@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +17,25 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnavailableError
-from multimodal_eval.core.optional import require
+from multimodal_eval.core.optional import check_installed, expect, require
 
 if TYPE_CHECKING:
     from multimodal_eval.models.source import Model
 
-__all__ = ["DEVICE", "IN_TORCH", "Fetching", "Format", "Placement", "exact", "halving", "label_of", "place"]
+__all__ = [
+    "DEVICE",
+    "IN_TORCH",
+    "Fetching",
+    "Format",
+    "Placement",
+    "Recorded",
+    "exact",
+    "expected_device",
+    "halving",
+    "label_of",
+    "place",
+    "refused",
+]
 
 DEVICE = "MMEVAL_DEVICE"
 MAX_AHEAD = 4  # batches that a GPU is given before the results of the first are needed
@@ -110,21 +124,89 @@ class Fetching:
         use(copy.numpy())
 
 
+class Recorded:
+    """A function of one tensor that is recorded as a CUDA graph per shape, and then replayed.
+
+    A network is hundreds of operations of torch. Each gives Python's lock away and waits for it again, as long as other
+    threads compute. A replay is one.
+    """
+
+    FROM, MOST = 2, 24  # a shape is recorded when it comes the second time; the most shapes
+    _lock = Lock()  # nothing else is recorded or replayed meanwhile, in the same memory
+
+    def __init__(self, placed: Placement, function: Callable[[Any], Any]) -> None:
+        self.torch, self.function, self.most = placed.torch, function, self.MOST
+        self._seen: Counter[tuple[int, ...]] = Counter()
+        self._recordings: dict[tuple[int, ...], tuple[Any, Any, Any]] = {}
+        self._memory: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        """What the function returns."""
+        shape = tuple(x.shape)
+        with self._lock:
+            self._seen[shape] += 1
+            if shape in self._recordings:
+                graph, given, result = self._recordings[shape]
+                given.copy_(x)
+                graph.replay()
+                return result.clone()
+        result = self.function(x)  # before a recording, it opens libraries in this thread
+        with self._lock:
+            is_usual = self._seen[shape] >= self.FROM and len(self._recordings) < self.most
+            if is_usual and shape not in self._recordings:
+                try:
+                    self._recordings[shape] = self._recorded(x)
+                except RuntimeError:  # no memory, or an operation that cannot be recorded
+                    self.most = 0
+        return result
+
+    def _recorded(self, x: Any) -> tuple[Any, Any, Any]:
+        cuda, given = self.torch.cuda, x.clone()
+        graph = cuda.CUDAGraph()
+        self._memory = self._memory or cuda.graph_pool_handle()
+        with cuda.graph(graph, pool=self._memory, capture_error_mode="thread_local"):
+            result = self.function(given)
+        return graph, given, result
+
+
 def place(purpose: str, number_format: Format = "float32") -> Placement:
     """The device that this process uses for models. Raises if torch or the device is missing."""
     torch = require("torch", extra="torch", purpose=purpose)
-    return Placement(torch, torch.device(_device(torch)), number_format)
+    device = _device(lambda: torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return Placement(torch, torch.device(device), number_format)
 
 
-def _device(torch: Any) -> str:
+def expected_device(purpose: str) -> str:
+    """The device that `place` will use, by the driver of the GPU, because torch takes seconds to import.
+
+    Raises as `place` does. A torch without CUDA is found by `place` only.
+    """
+    check_installed("torch", extra="torch", purpose=purpose)
+    device = _device(_gpus_of_driver)
+    expect("torch")
+    return device
+
+
+def _gpus_of_driver() -> int:
+    from ctypes import CDLL, byref, c_int
+
+    count = c_int()
+    try:
+        driver = CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+        return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(byref(count)) == 0 else 0
+    except (OSError, AttributeError):
+        return 0
+
+
+def _device(count_gpus: Callable[[], int]) -> str:
     wanted = os.environ.get(DEVICE, "").strip().lower()
     if not wanted:
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cuda" if count_gpus() else "cpu"
     if not re.fullmatch(r"cpu|cuda(:\d+)?", wanted):
         raise ConfigError(f"{DEVICE} must be cpu, cuda or cuda:NUMBER. Got {os.environ[DEVICE]!r} instead.")
     if wanted == "cpu":
         return wanted
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    count = count_gpus()
     number = int(wanted.partition(":")[2] or 0)
     if number >= count:
         there = f"torch sees {count} GPU{'' if count == 1 else 's'}" if count else "torch sees no GPU"
@@ -191,7 +273,7 @@ def _restore(torch: Any, matmul: str | None, convolution: bool | None, precision
             part.fp32_precision = precisions[name]
 
 
-def _refused(item: object, reason: str) -> None:
+def refused(item: object, reason: str) -> None:
     """An input that does not fit alone is an `InputError`: it belongs to its sample."""
     raise InputError([Problem(code="TOO_LONG", message=reason)])
 
@@ -200,7 +282,7 @@ def halving(
     torch: Any,
     work: Callable[[Sequence[T]], None],
     batch: Sequence[T],
-    refuse: Callable[[T, str], None] = _refused,
+    refuse: Callable[[T, str], None] = refused,
 ) -> None:
     """Do the work of a batch. If the memory of the GPU is not enough, do it for each half.
 

@@ -58,8 +58,9 @@ def test_the_prefix_of_the_name_selects_torch():
     assert encoder.encode_texts([]).shape[0] == 0
 
 
-def test_warming_up_changes_no_vector(folder):
+def test_warming_up_changes_no_vector(folder, monkeypatch):
     """On a GPU this is done when the model is opened."""
+    monkeypatch.setattr(clip_torch, "IMAGES_PER_BATCH", 4)
     encoder, warm = (clip_torch.TorchClip.of(find_model(str(folder))) for _ in range(2))
     warm.warm_up()
     for before, after in (
@@ -67,12 +68,13 @@ def test_warming_up_changes_no_vector(folder):
         (encoder.encode_texts(GOLDEN["texts"]), warm.encode_texts(GOLDEN["texts"])),
     ):
         np.testing.assert_array_equal(before, after)
-    assert len(warm._warming) == 2
+    assert len(warm._warming) == 3
     warm._encode_black()  # they raise nothing
     warm._encode_word()
 
 
 def test_what_fails_while_warming_up_is_left_to_the_real_texts(monkeypatch):
+    monkeypatch.setattr(clip_torch, "IMAGES_PER_BATCH", 4)
     encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
     expected = encoder.encode_texts(GOLDEN["texts"])
 
@@ -127,17 +129,29 @@ def test_sizes_and_batches_do_not_mix_up_images(monkeypatch):
     np.testing.assert_allclose(vectors[intact], together[intact], atol=1e-5)
 
 
-def by_pillow(files):
-    """Stands in for nvJPEG, which needs a GPU: all files or an error, (channels, height, width)."""
-    decoded = []
-    for file in files:
-        if REFUSED in file.numpy().tobytes():
-            raise RuntimeError("Failed to decode jpeg stream: 2")
-        with Image.open(io.BytesIO(file.numpy().tobytes())) as image:
-            decoded.append(torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1))
-    return decoded
+class ByPillow:
+    """Stands in for nvJPEG, which needs a GPU: all files of one size or an error."""
+
+    def __init__(self):
+        self.seen = []
+
+    def size(self, file):
+        if UNREADABLE in file.tobytes():
+            raise RuntimeError("nvJPEG cannot read: status 3")
+        with Image.open(io.BytesIO(file.tobytes())) as image:
+            return image.height, image.width
+
+    def __call__(self, files, height, width):
+        contents = [file.tobytes() for file in files]
+        self.seen.extend(contents)
+        if any(REFUSED in content for content in contents):
+            raise RuntimeError("nvJPEG cannot decode: status 4")
+        images = [np.asarray(Image.open(io.BytesIO(content))) for content in contents]
+        assert {image.shape for image in images} == {(height, width, 3)}
+        return torch.from_numpy(np.stack(images))
 
 
+UNREADABLE = b"unreadable by the decoder"
 REFUSED = b"refused by the decoder"
 
 
@@ -149,7 +163,8 @@ def jpeg_file(number, comment=b""):
 
 def test_a_decoder_gets_usual_files_and_pillow_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(clip_torch, "IMAGES_PER_GROUP", 10)
-    contents = [jpeg_file(number, REFUSED if number == 3 else b"") for number in range(12)]
+    comments = {3: REFUSED, 4: UNREADABLE}
+    contents = [jpeg_file(number, comments.get(number, b"")) for number in range(12)]
     contents[5] = contents[5][:-300]
     contents[7] = b"no image"
     png = io.BytesIO()
@@ -159,16 +174,11 @@ def test_a_decoder_gets_usual_files_and_pillow_the_others(tmp_path, monkeypatch)
     with images_of(contents) as images:
         expected = encoder.encode_images(images)
         faults = [image.fault for image in images]
-    seen = []
-
-    def decoder(files):
-        seen.extend(bytes(file.numpy().tobytes()) for file in files)
-        return by_pillow(files)
-
+    decoder = ByPillow()
     parts = encoder.towers, encoder.preprocess, encoder.texts, encoder.placed, encoder.label
     encoder = clip_torch.TorchClip(*parts, decoder)
     for send in (False, True):  # by threads of this process, and as another process hands them over
-        seen.clear()
+        decoder.seen.clear()
         with images_of(contents) as images:
             for image in images if send else []:
                 file = image.file(encoder.hand_over.keeps_file) if image.fault is None else None
@@ -177,7 +187,7 @@ def test_a_decoder_gets_usual_files_and_pillow_the_others(tmp_path, monkeypatch)
             assert [image.fault for image in images] == faults
         np.testing.assert_allclose(vectors, expected, atol=1e-6)
         assert np.isnan(vectors[[5, 7]]).all()
-        assert set(seen) == {content for number, content in enumerate(contents) if number not in (5, 7, 9)}
+        assert set(decoder.seen) == {content for number, content in enumerate(contents) if number not in (4, 5, 7, 9)}
 
 
 def test_a_decoder_on_the_gpu_is_in_the_name_and_needs_a_gpu(monkeypatch):

@@ -70,18 +70,18 @@ def test_processes_with_threads_give_the_same_bytes(tmp_path, mixture, monkeypat
     assert load_run(tmp_path / "local")[metrics[-1]]["n_scored"] == 111
 
 
-@given(st.integers(1, 400), st.integers(5, 64))
-def test_bundles_keep_all_workers_busy(items, workers):
-    processes, bundles = bundled(range(items), workers)
+@given(st.integers(1, 400), st.integers(5, 64), st.sampled_from([2, THREADS]))
+def test_bundles_keep_all_workers_busy(items, workers, most):
+    processes, bundles = bundled(range(items), workers, most)
     threads = bundles[0].threads
     assert [item for bundle in bundles for item in bundle.items] == list(range(items))
     assert {bundle.threads for bundle in bundles} == {threads}
-    assert 1 <= threads <= THREADS
+    assert 1 <= threads <= most
     assert 1 <= processes <= len(bundles)
     if items >= workers * BUNDLE:  # each worker has a thread, and there are few more threads
         assert workers <= processes * threads < workers + processes
     # No process gets more than its share while another is idle.
-    assert max(len(bundle.items) for bundle in bundles) <= max(1, -(-items // -(-workers // THREADS)))
+    assert max(len(bundle.items) for bundle in bundles) <= max(1, -(-items // -(-workers // most)))
 
 
 def test_an_interrupted_run_with_bundles_leaves_no_process_and_resumes(tmp_path):

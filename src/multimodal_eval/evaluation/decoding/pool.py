@@ -34,17 +34,23 @@ if TYPE_CHECKING:
     Pixels = NDArray[np.uint8]
 
 
+IMAGES_PER_TASK = 8
+FILES_PER_TASK = 16  # a file is smaller than its image
+
+
 @dataclass(frozen=True, eq=False)
 class Line:
     """Images for one encoder: what the processes do, and what this process does with the bytes.
 
     `receive` copies the bytes of equally large images, of shape (images, height, width, channels), out of the shared
-    memory, and returns what it made of each. `pin` is called once with the memory of each process.
+    memory, and returns what it made of each. `pin` is called once with the memory of each process. A process gets
+    `per_task` images at a time.
     """
 
     job: Job
     receive: Callable[[Any], Sequence[Any]]
     pin: Callable[[Any], None] | None = None
+    per_task: int = IMAGES_PER_TASK
 
 
 @dataclass(eq=False, slots=True)
@@ -144,7 +150,6 @@ def _neighbours(placed: list[tuple[Ticket, Decoded]]) -> list[list[tuple[Ticket,
 
 
 HALF = 10 << 20  # bytes of shared memory for one task
-IMAGES_PER_TASK = 8
 LONG = 4096  # characters: a longer source is sent in shared memory, because a pipe holds 64 kB
 TRIES = 2  # for an image whose process has died, without other images
 FAILED_STARTS = 3  # in a row, before any result: no process can be started here
@@ -295,7 +300,7 @@ class DecodingPool:
         images: list[Ticket] = []
         size = 0
         with self._lock:
-            while self._queue and len(images) < IMAGES_PER_TASK:
+            while self._queue and (not images or len(images) < images[0].submitted.line.per_task):
                 ticket = self._queue[0]
                 if ticket.is_dropped:
                     self._queue.popleft()

@@ -3,7 +3,8 @@
 Images of the same size are batched as bytes. Those that other processes decode are uploaded from the memory shared with
 them; for arrays, threads fill a ring of pinned buffers. A separate stream uploads while the GPU works on earlier
 batches, and resizing is two matrix products with Pillow's weights. The towers run in float32, or in bfloat16 as
-`torch:NAME+bf16`, which the label says. With `+nvjpeg` the GPU decodes usual JPEG files, too.
+`torch:NAME+bf16`, which the label says. With `+nvjpeg` the GPU decodes usual JPEG files, too. On a GPU the towers are
+replayed as CUDA graphs.
 """
 
 from __future__ import annotations
@@ -13,19 +14,27 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from multimodal_eval.core.errors import ImageError, MissingPackageError, UnavailableError
+from multimodal_eval.core.errors import ImageError
 from multimodal_eval.models.batching import equal_lengths
 from multimodal_eval.models.clip import towers_torch
 from multimodal_eval.models.clip.lazy_images import LazyImage, open_in_groups
+from multimodal_eval.models.clip.nvjpeg import FILES_PER_CALL, LANES, Decoder, nvjpeg_library
 from multimodal_eval.models.clip.preprocessing import HandOver, Preprocessing, matrices
-from multimodal_eval.models.clip.towers_torch import Towers
-from multimodal_eval.models.source import NVJPEG
-from multimodal_eval.models.torch_device import Fetching, Format, Placement, halving, label_of, place
+from multimodal_eval.models.clip.towers_torch import TorchTowers, Towers
+from multimodal_eval.models.torch_device import (
+    Fetching,
+    Format,
+    Placement,
+    Recorded,
+    expected_device,
+    halving,
+    label_of,
+    place,
+    refused,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,11 +157,11 @@ class UploadRing:
 IMAGES_PER_BATCH = 256
 IMAGES_PER_GROUP = 256  # opened together
 WHOLE_UP_TO = 1 << 19  # pixels: larger images are resized before they are sent, so that many fit into memory
-RGB = 3  # as torchvision's library numbers it
 FILE_UP_TO = 1 << 22  # pixels: larger images are decoded on the CPU, too
 TOKENS_PER_BATCH = 1 << 15
-FIRST_IMAGES, FIRST_SIZE, FIRST_TEXT = 64, (480, 640), "a photo of a dog that runs on the beach"
+FIRST_TEXTS, FIRST_SIZE, FIRST_TEXT = 64, (480, 640), "a photo of a dog that runs on the beach"
 PADDING = 0  # a token of CLIP that is not the end
+LENGTHS = 8  # padded texts have a multiple of so many tokens, so that few shapes occur
 
 
 class Texts(Protocol):
@@ -168,34 +177,10 @@ class Texts(Protocol):
 def check(model: Model, *, nvjpeg: bool = False) -> None:
     """Check that the model, the packages and the device are available."""
     model.check()
-    placed = place(f"the encoder 'torch:{model.name}'")
+    device = expected_device(f"the encoder 'torch:{model.name}'")
     towers_torch.check(model)
     if nvjpeg:
-        nvjpeg_decoder(placed)
-
-
-Decoder = Callable[[list[Any]], list[Any]]  # JPEG files to pixels (channels, height, width), all or none
-
-
-def nvjpeg_decoder(placed: Placement) -> Decoder:
-    """Decodes JPEG files on the GPU; an error that says what is missing if it cannot."""
-    if not placed.on_gpu:
-        raise UnavailableError(f"{NVJPEG} decodes images on an NVIDIA GPU, and torch uses the CPU here. Leave it out")
-    package = find_spec("torchvision")
-    if package is None or package.origin is None:
-        raise MissingPackageError(
-            f"{NVJPEG} needs the package torchvision, in the build that belongs to the installed torch. "
-            "Install it with: pip install torchvision"
-        )
-    torch = placed.torch
-    try:  # its library alone: the import of the package takes eight seconds
-        torch.ops.load_library(str(Path(package.origin).with_name("image.so")))
-        decode = torch.ops.image.decode_jpegs_cuda
-    except (OSError, AttributeError):
-        from torchvision.io import ImageReadMode, decode_jpeg
-
-        return partial(decode_jpeg, mode=ImageReadMode.RGB, device=placed.device)
-    return lambda files: decode(files, RGB, placed.device)
+        nvjpeg_library(device)
 
 
 class TorchClip:
@@ -215,6 +200,7 @@ class TorchClip:
         self.towers = towers
         self.is_concurrent = placed.on_gpu  # one thread can prepare what the device computes next
         self.image_features: Callable[[Any], Any] = towers.image_features
+        self.text_features: Callable[[Any], Any] = towers.text_features
         self._gain, self._shift = self._normalisation()
         self._ring = UploadRing(self.torch, self.device)
         self._weights: dict[tuple[int, int], tuple[_Pass, _Pass]] = {}
@@ -230,10 +216,13 @@ class TorchClip:
         placed = place(f"the encoder 'torch:{model.name}'", number_format)
         model.verify()
         towers = towers_torch.open_towers(model, placed)
-        decoder = nvjpeg_decoder(placed) if nvjpeg else None
+        decoder = Decoder(placed) if nvjpeg else None
         label = label_of(model, number_format, nvjpeg=nvjpeg)
         opened = cls(towers, preprocessing_of(model), ClipTexts(model), placed, label, decoder)
         if placed.on_gpu:
+            if isinstance(towers, TorchTowers):
+                opened.image_features = Recorded(placed, towers.image_features)
+                opened.text_features = Recorded(placed, towers.text_features)
             opened.warm_up()
         return opened
 
@@ -247,23 +236,28 @@ class TorchClip:
             with suppress(Exception):  # if there is not enough memory, the real images and texts say so
                 work()
 
-        threads = ThreadPoolExecutor(2)
-        self._warming = [threads.submit(tried, work) for work in (self._encode_black, self._encode_word)]
+        threads = ThreadPoolExecutor(3)
+        tasks = (self._encode_black, self._encode_word, self._decode_black)
+        self._warming = [threads.submit(tried, work) for work in tasks]
         threads.shutdown(wait=False)
 
     def _encode_black(self) -> None:
         with self.placed.inference():
-            if self.decoder is not None:
-                self.decoder([self.torch.frombuffer(bytearray(_black_file()), dtype=self.torch.uint8)])
-            black = self.torch.zeros((FIRST_IMAGES, *FIRST_SIZE, 3), dtype=self.torch.uint8, device=self.device)
-            self._unit(self.image_features(self.prepared(black))).cpu()
+            black = self.torch.zeros((IMAGES_PER_BATCH, *FIRST_SIZE, 3), dtype=self.torch.uint8, device=self.device)
+            for _ in range(Recorded.FROM):
+                self._unit(self.image_features(self.prepared(black))).cpu()
+
+    def _decode_black(self) -> None:
+        if self.decoder is not None:
+            for _ in range(LANES):
+                self.decoder([_black_file()] * FILES_PER_CALL, *FIRST_SIZE)
 
     def _encode_word(self) -> None:
         import numpy as np
 
         with self.placed.inference():
-            ids = self.placed.upload(np.array(self.texts.ids([FIRST_TEXT] * FIRST_IMAGES)))
-            self._unit(self.towers.text_features(ids)).cpu()
+            ids = self.placed.upload(np.array(self.texts.ids([FIRST_TEXT] * FIRST_TEXTS)))
+            self._unit(self.text_features(ids)).cpu()
 
     def are_cut(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text is longer than the model reads."""
@@ -273,13 +267,13 @@ class TorchClip:
         """One unit vector per text."""
         import numpy as np
 
-        wait(self._warming[1:])
+        wait(self._warming[1:2])
         vectors = _Vectors(self.placed, len(texts))
 
         def run(batch: Sequence[tuple[int, Sequence[int]]]) -> None:
             ids = self.placed.upload(np.array([ids for _, ids in batch]))
             with self.placed.inference():
-                computed = self._unit(self.towers.text_features(ids))
+                computed = self._unit(self.text_features(ids))
             vectors.add([position for position, _ in batch], computed)
 
         for positions, ids in self._text_batches(self.texts.ids(texts)):
@@ -298,7 +292,7 @@ class TorchClip:
             return
         order = sorted(range(len(ids)), key=lambda position: -len(ids[position]))
         while order:
-            longest = len(ids[order[0]])
+            longest = min(-(-len(ids[order[0]]) // LENGTHS) * LENGTHS, self.towers.longest)
             count = max(1, TOKENS_PER_BATCH // max(1, longest))
             positions, order = order[:count], order[count:]
             yield positions, [ids[position] + [PADDING] * (longest - len(ids[position])) for position in positions]
@@ -321,9 +315,12 @@ class TorchClip:
             images[image[0]].fault = reason
 
         for places, opened in open_in_groups(images, self._opened, group_size=IMAGES_PER_GROUP):
-            positions, tensors = self._with_pixels(images, places, opened)
-            for chunk in chunks_by_shape([tensor.shape for tensor in tensors], IMAGES_PER_BATCH, 2 * SLOT_BYTES):
-                halving(self.torch, run, [(positions[index], tensors[index]) for index in chunk], refuse)
+            tensors = dict(zip(places, opened, strict=True))
+            tensors |= self._encode_files(images, tensors, vectors)
+            positions = [place for place, tensor in tensors.items() if tensor is not None]
+            shapes = [tensors[place].shape for place in positions]
+            for chunk in chunks_by_shape(shapes, IMAGES_PER_BATCH, 2 * SLOT_BYTES):
+                halving(self.torch, run, [(positions[index], tensors[positions[index]]) for index in chunk], refuse)
         return vectors.finished()
 
     def receive(self, pixels: Pixels) -> Sequence[Any]:
@@ -333,7 +330,7 @@ class TorchClip:
         host, and uploaded with their batch. The bytes of files are decoded with their batch.
         """
         if pixels.ndim == 2:
-            return [bytearray(memoryview(file)) for file in pixels]
+            return [file.copy() for file in pixels]
         if self.placed.on_gpu:
             try:
                 return self._uploaded(pixels)
@@ -359,50 +356,87 @@ class TorchClip:
             self.torch.cuda.cudart().cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
 
     def _opened(self, image: LazyImage) -> Any:
+        import numpy as np
+
         content = None if self.decoder is None else image.file(self.hand_over.keeps_file)
-        return self._opened_by_pillow(image) if content is None else bytearray(content)
+        return self._opened_by_pillow(image) if content is None else np.frombuffer(content, np.uint8)
 
     def _opened_by_pillow(self, image: LazyImage) -> Any:
         return self.receive(self.hand_over(image.open())[None].copy())[0]  # torch refuses memory that it cannot write
 
-    def _with_pixels(self, images: Sequence[LazyImage], places: list[int], opened: list[Any]) -> tuple[list[int], Any]:
-        """Decode the files among opened images. One that the decoder refuses is opened as any other image."""
-        files = [index for index, image in enumerate(opened) if isinstance(image, bytearray)]
-        tensors = [self.torch.frombuffer(opened[index], dtype=self.torch.uint8) for index in files]
-        pixels: dict[int, Any] = dict(zip(files, self._decoded(tensors), strict=True))
-        for index in files:
-            if pixels[index] is None:
-                image = images[places[index]]
-                try:
-                    pixels[index] = self._opened_by_pillow(image)
-                except ImageError as fault:
-                    image.fault = str(fault)
-        prepared = [pixels.get(index, image) for index, image in enumerate(opened)]
-        kept = [index for index, image in enumerate(prepared) if image is not None]
-        return [places[index] for index in kept], [prepared[index] for index in kept]
+    def _encode_files(self, images: Sequence[LazyImage], opened: dict[int, Any], vectors: _Vectors) -> dict[int, Any]:
+        """Encode the files among opened images, by position. Returns None for each of them.
 
-    def _decoded(self, files: list[Any]) -> list[Any]:
-        """The pixels of each file, (height, width, channels); None if the decoder refuses it."""
-        if not files or self.decoder is None:
-            return []
+        For a file that the decoder refuses, it returns what any other image gives.
+        """
+        import numpy as np
+
+        files = {position: file for position, file in opened.items() if isinstance(file, np.ndarray)}
+        by_size: dict[tuple[int, int], list[int]] = {}
+        for position, file in files.items():
+            by_size.setdefault(self._size(file), []).append(position)
+        rest: dict[int, Any] = dict.fromkeys(files)
+        for size, positions in by_size.items():
+            for kept, batch in self._decoded(positions, files, *size):
+                if batch is None:
+                    rest[kept[0]] = self._unless_refused(images[kept[0]])
+                    continue
+
+                def refuse(index: int, reason: str, kept: list[int] = kept) -> None:
+                    images[kept[index]].fault = reason
+
+                self._encode_batch(kept, batch, vectors, refuse)
+        return rest
+
+    def _unless_refused(self, image: LazyImage) -> Any:
         try:
-            return [pixels.permute(1, 2, 0) for pixels in self.decoder(files)]
+            return self._opened_by_pillow(image)
+        except ImageError as fault:
+            image.fault = str(fault)
+            return None
+
+    def _size(self, file: Pixels) -> tuple[int, int]:
+        assert self.decoder is not None
+        try:
+            return self.decoder.size(file)
+        except RuntimeError:
+            return 0, 0
+
+    def _decoded(
+        self, positions: list[int], files: dict[int, Pixels], height: int, width: int
+    ) -> Iterator[tuple[list[int], Any]]:
+        """Batches of pixels (images, height, width, channels); None for a single file that the decoder refuses."""
+        assert self.decoder is not None
+        try:
+            if height == 0:
+                raise RuntimeError
+            yield positions, self.decoder([files[position] for position in positions], height, width)
         except RuntimeError:  # one is enough, or there is not enough memory for all
-            half = len(files) // 2
-            return self._decoded(files[:half]) + self._decoded(files[half:]) if half else [None]
+            half = len(positions) // 2
+            if half == 0:
+                yield positions, None
+                return
+            yield from self._decoded(positions[:half], files, height, width)
+            yield from self._decoded(positions[half:], files, height, width)
+
+    def _encode_batch(
+        self, positions: list[int], batch: Any, vectors: _Vectors, refuse: Callable[[int, str], None] = refused
+    ) -> None:
+        """Encode images of one batch on the device."""
+
+        def run(places: Sequence[int]) -> None:
+            part = slice(places[0], places[-1] + 1)
+            with self.placed.inference():
+                computed = self._unit(self.image_features(self.prepared(batch[part])))
+            vectors.add(positions[part], computed)
+
+        halving(self.torch, run, range(len(positions)), refuse)
 
     def encode_arrays(self, arrays: Sequence[Pixels]) -> Vectors:
         """One unit vector per decoded image; each array has the shape (height, width, 3)."""
         vectors = _Vectors(self.placed, len(arrays))
         for positions, batch in self._ring.uploaded(arrays, IMAGES_PER_BATCH):
-
-            def run(places: Sequence[int], positions: list[int] = positions, batch: Any = batch) -> None:
-                part = slice(places[0], places[-1] + 1)
-                with self.placed.inference():
-                    computed = self._unit(self.image_features(self.prepared(batch[part])))
-                vectors.add(positions[part], computed)
-
-            halving(self.torch, run, range(len(positions)))
+            self._encode_batch(positions, batch, vectors)
         return vectors.finished()
 
     def prepared(self, batch: Any) -> Any:
@@ -443,14 +477,15 @@ class TorchClip:
         return rows / rows.norm(dim=-1, keepdim=True)
 
 
-def _black_file() -> bytes:
+def _black_file() -> Pixels:
     from io import BytesIO
 
+    import numpy as np
     from PIL import Image
 
     file = BytesIO()
     Image.new("RGB", FIRST_SIZE[::-1]).save(file, "JPEG")
-    return file.getvalue()
+    return np.frombuffer(file.getvalue(), np.uint8)
 
 
 class _Vectors:

@@ -27,6 +27,7 @@ class Towers(Protocol):
     """Both towers of a model, on their device."""
 
     ignores_padding: bool  # tokens after the end of a text have no effect
+    longest: int  # tokens of a text
 
     def image_features(self, pixels: Any) -> Any:
         """Vectors of images (images, 3, size, size)."""
@@ -65,6 +66,7 @@ class LibraryTowers:
     def __init__(self, module: Any, placed: Placement) -> None:
         self.module = module.to(placed.device, placed.dtype).eval()
         self.ignores_padding = module.config.model_type == "clip"
+        self.longest = module.config.text_config.max_position_embeddings
 
     def image_features(self, pixels: Any) -> Any:
         """Vectors of images."""
@@ -86,6 +88,7 @@ class TorchTowers:
         self.placed, self.torch, self.function = placed, placed.torch, placed.torch.nn.functional
         self.config = ClipConfig.of(model)
         self.ignores_padding = self.config.is_clip
+        self.longest = self.config.text.max_position_embeddings
         if not self.config.is_clip and not self.config.vision.vision_use_head:
             raise ModelError("this SigLIP has no pooling head, so it cannot encode images")
         self.weights = {

@@ -19,7 +19,15 @@ from multimodal_eval.models.sentences import bert as sentence_bert
 from multimodal_eval.models.sentences.bert import MAX_TOKENS, BertConfig, BertTexts
 from multimodal_eval.models.sentences.tokens import limited_tokenizer, max_tokens
 from multimodal_eval.models.source import CONFIG, Model
-from multimodal_eval.models.torch_device import Fetching, Format, Placement, halving, label_of, place
+from multimodal_eval.models.torch_device import (
+    Fetching,
+    Format,
+    Placement,
+    expected_device,
+    halving,
+    label_of,
+    place,
+)
 from multimodal_eval.resources.catalogue import UNSAFE
 
 if TYPE_CHECKING:
@@ -130,7 +138,7 @@ def check_bert(model: Model) -> None:
     """Check that the model, torch and the device are available, and that no file of the model may run code."""
     sentence_bert.check(model)
     refuse_code(model)
-    place(f"the encoder 'torch:{model.name}'")
+    expected_device(f"the encoder 'torch:{model.name}'")
 
 
 class TorchBert:

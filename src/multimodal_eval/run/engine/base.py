@@ -41,6 +41,7 @@ class Phase(msgspec.Struct, frozen=True):
     bundles_from: float = BUNDLE  # the number of items from which threads in several processes are faster than in one
     attempts: int = 4  # on a cluster, before an item counts as crashed
     apart: Literal["never", "after a death", "always"] = "after a death"  # whether in child processes on this machine
+    threads: int = THREADS  # of a process, at most
 
 
 def placement_of(metrics: Iterable[Metric]) -> Placement:

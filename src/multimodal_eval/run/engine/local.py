@@ -31,7 +31,7 @@ STARTING = 1.0  # seconds of processor time that it takes to start processes
 TRIES = 2
 _RULES = "multimodal_eval.evaluation."
 SWITCH_INTERVAL = 0.0001  # seconds
-MODEL_THREADS = 2  # one writes and reads while the other computes
+MODEL_THREADS = 3  # one computes while the others write, read and decode
 
 
 class Local:
@@ -47,7 +47,7 @@ class Local:
         if phase.apart == "always" or is_apart:
             return _in_processes(Job.of(step), phase, items, 1 if placement == "model" else workers)
         step.threads = max(1, self.workers // max(1, len(items)))
-        if workers > THREADS and placement == "thread" and len(items) > phase.bundles_from and _can_leave(step):
+        if workers > phase.threads and placement == "thread" and len(items) > phase.bundles_from and _can_leave(step):
             return _in_bundles(Job.of(step), phase, workers)
         if workers > 1 and placement == "thread":
             return _in_threads(step, phase, workers)
@@ -113,7 +113,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
 def _in_bundles(job: Job, phase: Phase, workers: int) -> Iterator[Any]:
     """Use processes with a few threads each: more threads in one process would block one another."""
-    processes, bundles = bundled(phase.items, workers)
+    processes, bundles = bundled(phase.items, workers, phase.threads)
     outcomes = _in_processes(job, phase, bundles, processes)
     for bundle, results in zip(bundles, outcomes, strict=True):
         if isinstance(results, Crashed):
@@ -121,9 +121,9 @@ def _in_bundles(job: Job, phase: Phase, workers: int) -> Iterator[Any]:
         yield from results
 
 
-def bundled(items: Sequence[Any], workers: int) -> tuple[int, list[Bundle]]:
-    """Divide items among processes with up to THREADS threads each: the number of processes, and the bundles."""
-    processes = -(-workers // THREADS)
+def bundled(items: Sequence[Any], workers: int, most_threads: int = THREADS) -> tuple[int, list[Bundle]]:
+    """Divide items among processes with so many threads each at most: the number of processes, and the bundles."""
+    processes = -(-workers // most_threads)
     threads = -(-workers // processes)
     size = min(BUNDLE, -(-len(items) // processes))  # with few items, one bundle per process
     bundles = [Bundle(tuple(items[start : start + size]), threads) for start in range(0, len(items), size)]

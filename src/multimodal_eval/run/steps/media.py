@@ -16,6 +16,7 @@ import pyarrow as pa
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import MediaError, RunFolderError
 from multimodal_eval.core.metric import MEDIA_FIELDS
+from multimodal_eval.core.optional import import_expected
 from multimodal_eval.data.runs.checksums import sha256
 from multimodal_eval.data.runs.run_content import part_name
 from multimodal_eval.generate.template import SUBTITLES
@@ -28,6 +29,7 @@ from multimodal_eval.run.step import RunContext, Step
 __all__ = ["Media"]
 
 MEDIA, ANSWERS = "media", "answers"
+THREADS = 2  # per process: to find and open a file takes Python as long as to read it
 _METADATA = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -60,7 +62,9 @@ class Media(Step):
         self.run.remove_damaged(f"{MEDIA}/")
         for part in lost:  # here, where other checksums than the lost ones are refused
             self.part(part)
-        for result in self.run.engine.map(self, Phase("part", [part for part in left if part not in lost])):
+        import_expected()
+        rest = [part for part in left if part not in lost]
+        for result in self.run.engine.map(self, Phase("part", rest, threads=THREADS)):
             refuse_crashed(result, "reading the media")
 
     def part(self, part: int) -> None:
