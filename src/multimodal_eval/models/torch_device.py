@@ -34,7 +34,6 @@ __all__ = [
     "halving",
     "label_of",
     "place",
-    "refused",
 ]
 
 DEVICE = "MMEVAL_DEVICE"
@@ -273,7 +272,7 @@ def _restore(torch: Any, matmul: str | None, convolution: bool | None, precision
             part.fp32_precision = precisions[name]
 
 
-def refused(item: object, reason: str) -> None:
+def _refused(item: object, reason: str) -> None:
     """An input that does not fit alone is an `InputError`: it belongs to its sample."""
     raise InputError([Problem(code="TOO_LONG", message=reason)])
 
@@ -282,7 +281,7 @@ def halving(
     torch: Any,
     work: Callable[[Sequence[T]], None],
     batch: Sequence[T],
-    refuse: Callable[[T, str], None] = refused,
+    refuse: Callable[[T, str], None] = _refused,
 ) -> None:
     """Do the work of a batch. If the memory of the GPU is not enough, do it for each half.
 

@@ -105,15 +105,20 @@ def test_images_are_preprocessed_as_in_pillow(folder):
         assert (np.abs(prepared - expected) > step / 2).mean() < 0.005
 
 
+def received(encoder, arrays):
+    """Images that another process has decoded."""
+    return [LazyImage(b"", lambda: None, received=encoder.receive(array[None])[0]) for array in arrays]
+
+
 def test_sizes_and_batches_do_not_mix_up_images(monkeypatch):
-    """Alternating sizes, more images than fit into a slot, more batches than slots."""
+    """Alternating sizes, more images than fit into a batch, more than in a group."""
     monkeypatch.setattr(clip_torch, "IMAGES_PER_BATCH", 3)
     monkeypatch.setattr(clip_torch, "IMAGES_PER_GROUP", 10)
     encoder = clip_torch.TorchClip.of(find_model(str(TINY_CLIP)))
     sizes = [(40, 30) if number % 3 else (31, 47) for number in range(25)]
     arrays = [pixels(number, size) for number, size in enumerate(sizes)]
-    together = encoder.encode_arrays(arrays)
-    alone = np.concatenate([encoder.encode_arrays([array]) for array in arrays])
+    together = encoder.encode_images(received(encoder, arrays))
+    alone = np.concatenate([encoder.encode_images(received(encoder, [array])) for array in arrays])
     np.testing.assert_allclose(together, alone, atol=1e-5)
     assert len({row.tobytes() for row in together.round(3)}) == 25
 

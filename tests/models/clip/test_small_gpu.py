@@ -5,6 +5,7 @@ The towers raise what torch raises on a GPU; everything else runs as it is, on t
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,16 +13,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from multimodal_eval.core.errors import ImageError, InputError
+from multimodal_eval.core.errors import ImageError
 from multimodal_eval.core.metric import configured
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.evaluation.image_reader import images_of
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.models.clip import by_name
 from multimodal_eval.models.clip import on_torch as clip_torch
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.source import find_model
-from tests.golden.clip.images import TINY_CLIP, golden_image, pixels
+from tests.golden.clip.images import TINY_CLIP, golden_image
+from tests.models.clip.test_on_torch import ByPillow, jpeg_file
 
 torch = pytest.importorskip("torch", reason="the extra [torch] is not installed")
 pytest.importorskip("transformers", reason="the extra [torch] is not installed")
@@ -73,13 +76,21 @@ def test_batches_of_images_are_halved(encoder, most):
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
-def test_batches_of_arrays_are_halved(encoder, most):
-    arrays = [pixels(number, size) for number, size in enumerate(SIZES)]
-    expected = encoder.encode_arrays(arrays)
+def test_batches_of_decoded_files_are_halved_and_one_that_does_not_fit_gets_a_fault(encoder, most):
+    parts = encoder.towers, encoder.preprocess, encoder.texts, encoder.placed, encoder.label
+    encoder = clip_torch.TorchClip(*parts, ByPillow())
+    white = io.BytesIO()
+    Image.new("RGB", (40, 30), "white").save(white, "JPEG")
+    contents = [*map(jpeg_file, range(12)), white.getvalue()]
+    with images_of(contents) as images:
+        expected = encoder.encode_images(images)
     memory = shrink(encoder, most)
-    np.testing.assert_allclose(encoder.encode_arrays(arrays), expected, atol=1e-6)
-    assert memory.computed == len(arrays)
-    assert max(memory.tried) > most
+    with images_of(contents) as images:
+        vectors = encoder.encode_images(images)
+        assert [bool(image.fault) for image in images] == [False] * 12 + [True]
+    np.testing.assert_allclose(vectors[:12], expected[:12], atol=1e-6)
+    assert np.isnan(vectors[12]).all()
+    assert memory.computed == 12
 
 
 def test_an_image_that_does_not_fit_alone_gets_a_fault_and_the_others_their_vectors(encoder):
@@ -109,12 +120,6 @@ def test_no_image_fits(encoder):
     images = lazy_images()
     assert np.isnan(encoder.encode_images(images)).all()
     assert all("does not fit" in image.fault for image in images)
-
-
-def test_an_array_that_does_not_fit_alone_is_an_input_error(encoder):
-    shrink(encoder, 4)
-    with pytest.raises(InputError, match="a single input does not fit into the memory of the GPU"):
-        encoder.encode_arrays([pixels(1, (40, 30)), np.full((30, 40, 3), 255, np.uint8), pixels(2, (40, 30))])
 
 
 def test_one_sample_is_an_error_and_the_others_are_scored(encoder, tmp_path, monkeypatch):

@@ -1,10 +1,9 @@
 """CLIP and SigLIP in torch, optimised for a GPU: `torch:NAME`, needs the extra `[torch]`.
 
 Images of the same size are batched as bytes. Those that other processes decode are uploaded from the memory shared with
-them; for arrays, threads fill a ring of pinned buffers. A separate stream uploads while the GPU works on earlier
-batches, and resizing is two matrix products with Pillow's weights. The towers run in float32, or in bfloat16 as
-`torch:NAME+bf16`, which the label says. With `+nvjpeg` the GPU decodes usual JPEG files, too. On a GPU the towers are
-replayed as CUDA graphs.
+them, by a separate stream, while the GPU works on earlier batches. Resizing is two matrix products with Pillow's
+weights. The towers run in float32, or in bfloat16 as `torch:NAME+bf16`, which the label says, and on a GPU as CUDA
+graphs. With `+nvjpeg` the GPU decodes usual JPEG files, too.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,7 +32,6 @@ from multimodal_eval.models.torch_device import (
     halving,
     label_of,
     place,
-    refused,
 )
 
 if TYPE_CHECKING:
@@ -44,13 +42,6 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[np.uint8]
     Vectors = NDArray[np.float32]
-
-
-# A ring of pinned buffers: threads fill one while the device receives another and works on a third.
-
-SLOTS = 3  # one is filled, one is uploaded, one is in use
-SLOT_BYTES = 256 << 20
-COPY_THREADS = 12
 
 
 def chunks_by_shape(shapes: Sequence[tuple[int, ...]], count: int, size: int) -> list[list[int]]:
@@ -65,96 +56,8 @@ def chunks_by_shape(shapes: Sequence[tuple[int, ...]], count: int, size: int) ->
     return chunks
 
 
-@dataclass
-class _Slot:
-    """Buffers for one batch on the host and on the device, and the events after which each is free again."""
-
-    host: Any
-    device: Any
-    uploaded: Any = None
-    used: Any = None
-    fills: list[Future[None]] = field(default_factory=list)
-
-
-class UploadRing:
-    """Uploads batches of equally large images to the device while it works on earlier ones."""
-
-    def __init__(self, torch: Any, device: Any) -> None:
-        self.torch, self.device = torch, device
-        self.on_gpu = device.type == "cuda"
-        self.slots: list[_Slot] = []
-        self.pool = ThreadPoolExecutor(COPY_THREADS if self.on_gpu else 1)
-        self.stream: Any = torch.cuda.Stream(device) if self.on_gpu else None
-
-    def uploaded(self, arrays: Sequence[Pixels], most: int) -> Iterator[tuple[list[int], Any]]:
-        """Yield (positions, batch of at most `most` on the device), grouped by size, not in the order of `arrays`.
-
-        A batch is valid until the next one is asked for.
-        """
-        chunks = chunks_by_shape([array.shape for array in arrays], most, SLOT_BYTES)
-        largest = max((len(chunk) * arrays[chunk[0]].nbytes for chunk in chunks), default=0)
-        self._allocate(largest)
-        waiting: list[tuple[list[int], _Slot]] = []
-        for number, chunk in enumerate(chunks):
-            slot = self.slots[number % SLOTS]
-            self._fill(slot, [arrays[position] for position in chunk])
-            waiting.append((chunk, slot))
-            if len(waiting) == 2:  # the next slot is filled while this one is sent
-                yield from self._sent(arrays, *waiting.pop(0))
-        for chunk, slot in waiting:
-            yield from self._sent(arrays, chunk, slot)
-
-    def _allocate(self, size: int) -> None:
-        if self.slots and self.slots[0].host.numel() >= size:
-            return
-        if self.on_gpu:
-            self.torch.cuda.synchronize(self.device)  # wait until no upload uses the old slots
-        bytes_ = self.torch.uint8
-        capacity = SLOT_BYTES if self.on_gpu and size > SLOT_BYTES // 8 else size
-        self.slots = []
-        for _ in range(SLOTS):
-            host = self.torch.empty(max(capacity, size), dtype=bytes_, pin_memory=self.on_gpu)
-            device = self.torch.empty(max(capacity, size), dtype=bytes_, device=self.device) if self.on_gpu else host
-            self.slots.append(_Slot(host, device))
-
-    def _fill(self, slot: _Slot, arrays: Sequence[Pixels]) -> None:
-        """Start to copy images into a slot, once its previous content has been uploaded."""
-        import numpy as np
-
-        if slot.uploaded is not None:
-            slot.uploaded.synchronize()
-        buffer = slot.host[: len(arrays) * arrays[0].nbytes].numpy().reshape(len(arrays), *arrays[0].shape)
-
-        def copy(start: int, end: int) -> None:
-            for index in range(start, end):
-                np.copyto(buffer[index], arrays[index])
-
-        step = -(-len(arrays) // COPY_THREADS)
-        slot.fills = [
-            self.pool.submit(copy, start, min(start + step, len(arrays))) for start in range(0, len(arrays), step)
-        ]
-
-    def _sent(self, arrays: Sequence[Pixels], chunk: list[int], slot: _Slot) -> Iterator[tuple[list[int], Any]]:
-        for fill in slot.fills:
-            fill.result()
-        size = len(chunk) * arrays[chunk[0]].nbytes
-        batch = slot.device[:size].view(len(chunk), *arrays[chunk[0]].shape)
-        if not self.on_gpu:
-            yield chunk, batch
-            return
-        cuda = self.torch.cuda
-        if slot.used is not None:
-            self.stream.wait_event(slot.used)
-        with cuda.stream(self.stream):
-            slot.device[:size].copy_(slot.host[:size], non_blocking=True)
-            slot.uploaded = self.stream.record_event()
-        current = cuda.current_stream(self.device)
-        current.wait_event(slot.uploaded)
-        yield chunk, batch
-        slot.used = current.record_event()
-
-
 IMAGES_PER_BATCH = 256
+BYTES_PER_BATCH = 512 << 20
 IMAGES_PER_GROUP = 256  # opened together
 WHOLE_UP_TO = 1 << 19  # pixels: larger images are resized before they are sent, so that many fit into memory
 FILE_UP_TO = 1 << 22  # pixels: larger images are decoded on the CPU, too
@@ -202,7 +105,6 @@ class TorchClip:
         self.image_features: Callable[[Any], Any] = towers.image_features
         self.text_features: Callable[[Any], Any] = towers.text_features
         self._gain, self._shift = self._normalisation()
-        self._ring = UploadRing(self.torch, self.device)
         self._weights: dict[tuple[int, int], tuple[_Pass, _Pass]] = {}
         self.hand_over = HandOver(preprocess, WHOLE_UP_TO, 0 if decoder is None else FILE_UP_TO)
         self._receiving: Any = None  # the stream of the thread that receives images
@@ -319,7 +221,7 @@ class TorchClip:
             tensors |= self._encode_files(images, tensors, vectors)
             positions = [place for place, tensor in tensors.items() if tensor is not None]
             shapes = [tensors[place].shape for place in positions]
-            for chunk in chunks_by_shape(shapes, IMAGES_PER_BATCH, 2 * SLOT_BYTES):
+            for chunk in chunks_by_shape(shapes, IMAGES_PER_BATCH, BYTES_PER_BATCH):
                 halving(self.torch, run, [(positions[index], tensors[positions[index]]) for index in chunk], refuse)
         return vectors.finished()
 
@@ -420,7 +322,7 @@ class TorchClip:
             yield from self._decoded(positions[half:], files, height, width)
 
     def _encode_batch(
-        self, positions: list[int], batch: Any, vectors: _Vectors, refuse: Callable[[int, str], None] = refused
+        self, positions: list[int], batch: Any, vectors: _Vectors, refuse: Callable[[int, str], None]
     ) -> None:
         """Encode images of one batch on the device."""
 
@@ -431,13 +333,6 @@ class TorchClip:
             vectors.add(positions[part], computed)
 
         halving(self.torch, run, range(len(positions)), refuse)
-
-    def encode_arrays(self, arrays: Sequence[Pixels]) -> Vectors:
-        """One unit vector per decoded image; each array has the shape (height, width, 3)."""
-        vectors = _Vectors(self.placed, len(arrays))
-        for positions, batch in self._ring.uploaded(arrays, IMAGES_PER_BATCH):
-            self._encode_batch(positions, batch, vectors)
-        return vectors.finished()
 
     def prepared(self, batch: Any) -> Any:
         """From bytes (images, height, width, 3 or 4) to the tower's input. Equal to Pillow and numpy up to rounding."""
