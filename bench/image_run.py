@@ -33,7 +33,7 @@ def child(target: Path, arguments: list[str]) -> None:
     from multimodal_eval.evaluation.decoding.pool import decoding_pool
     from multimodal_eval.models.cache import VectorCache
     from multimodal_eval.models.clip import by_name
-    from multimodal_eval.run import opening
+    from multimodal_eval.run import start as opening
     from multimodal_eval.run.steps.aggregate import Seal
     from multimodal_eval.run.steps.check import Check
     from multimodal_eval.run.steps.read import Read

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval._native import flipped_sums
-from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.scoring import aggregate_of
 from multimodal_eval.evaluation.metrics.bleu import compute_bleu
 from multimodal_eval.stats.alpha import krippendorff_alpha
 from multimodal_eval.stats.intervals import interval

@@ -97,8 +97,7 @@ def stage(workers: int, data: str, predictions: str | None = None) -> Work:
     """The step of a run that reads."""
     from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.engine.local import Local
-    from multimodal_eval.run.opening import planned
-    from multimodal_eval.run.start import describe
+    from multimodal_eval.run.start import describe, planned
     from multimodal_eval.run.step import RunContext
     from multimodal_eval.run.steps.read import Read
 
@@ -107,7 +106,7 @@ def stage(workers: int, data: str, predictions: str | None = None) -> Work:
     def work() -> int:
         with tempfile.TemporaryDirectory() as scratch:
             folder = RunFolder.create(Path(scratch) / "run", describe(plan, source.recipe()))
-            run = RunContext(plan, folder, engine=Local(workers), source=lambda: source)
+            run = RunContext(plan, folder, folder.read_info(), engine=Local(workers), source=lambda: source)
             Read(run).make([None])
             return sum(run.info.parts)
 

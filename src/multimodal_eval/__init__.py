@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from multimodal_eval.core.conversation import Message, MessagePart
     from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
     from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel, JudgeUntil
-    from multimodal_eval.core.metric import Metric, Scorer
+    from multimodal_eval.core.metric import Metric, Scorer, Signature
     from multimodal_eval.core.options import Option, Options
     from multimodal_eval.core.registry import metric, register
     from multimodal_eval.core.rules import rule
     from multimodal_eval.core.sample import Box, Sample
     from multimodal_eval.core.score import Estimate, Rows, Score
     from multimodal_eval.core.scores import Scores
-    from multimodal_eval.core.signature import Signature
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.data.runs.sample_rows import SampleRow, SampleRows
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
@@ -90,7 +89,7 @@ _MODULES = {
     "Scorer": "core.metric",
     "Scores": "core.scores",
     "Sensitivity": "analysis.composite",
-    "Signature": "core.signature",
+    "Signature": "core.metric",
     "SuiteTable": "analysis.suite",
     "Text": "generate.protocol",
     "Turn": "generate.protocol",

@@ -45,7 +45,6 @@ from multimodal_eval import (
     Text,
     Turn,
 )
-from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.batch import Batch, rows_without
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.corpus import default_state, fitted, load_state, save_state
@@ -59,7 +58,7 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.core.metric import configured, signature_of
 from multimodal_eval.core.rules import Rule, families, find_rule, rules_named, rules_of
-from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.core.scoring import aggregate_of, score_batch
 from multimodal_eval.data.logs.log_format import Head, LogFormat, LogInfo
 from multimodal_eval.data.logs.recognised import log_format
 from multimodal_eval.data.readers.blocks import bare_suffix

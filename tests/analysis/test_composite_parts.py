@@ -9,8 +9,8 @@ import pytest
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.composite import composite_parts
-from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.metric import configured
+from multimodal_eval.core.scoring import kind_of
 from multimodal_eval.evaluation.metrics_registry import resolve
 
 LENGTHS = (1, 3, 8)

@@ -11,7 +11,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from multimodal_eval.display.names import printed
+from multimodal_eval.core.display import printed
 from tests.cli.command_line import mmeval
 from tests.edited_runs import stored_json
 
@@ -276,7 +276,7 @@ def shown_in_100_columns(runs):
     from rich.console import Console
 
     from multimodal_eval.analysis.compare import compare_runs
-    from multimodal_eval.display.results import blocks_of
+    from multimodal_eval.display.renderer import blocks_of
     from multimodal_eval.display.terminal import TerminalRenderer
 
     compared = compare_runs([runs / "alba", runs / "boreas"])

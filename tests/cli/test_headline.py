@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from multimodal_eval.display.names import printed
+from multimodal_eval.core.display import printed
 from multimodal_eval.report.viewer.run_list import Summaries
 from multimodal_eval.report.viewer.runs import RunsFolder
 from tests.cli.command_line import mmeval

@@ -13,8 +13,8 @@ from multimodal_eval import evaluate
 from multimodal_eval.cli.demo import next_steps
 from multimodal_eval.cli.fetch import _say_what_is_missing
 from multimodal_eval.cli.main import cli
+from multimodal_eval.core.display import printed
 from multimodal_eval.core.errors import MissingPackageError, UnavailableError
-from multimodal_eval.display.names import printed
 from multimodal_eval.models.clip import by_name as clip
 from multimodal_eval.models.runtime import PACKAGES, check_runtime, missing_runtime, onnxruntime, tokenizers
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval import Metric, Sample, evaluate, evaluate_sample, load_run
-from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.errors import ConfigError, InputError
 from multimodal_eval.core.metric import configured, part_bounds, signature_of, summary_of
 from multimodal_eval.core.registry import load_plugin
+from multimodal_eval.core.scoring import kind_of
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.verify import verify_run
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, load_run, rescore
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.core.headline import headline_of, leading_metric, shared_headline
+from multimodal_eval.core.records import headline_of, leading_metric, shared_headline
 from tests.edited_runs import write_json
 
 SAMPLES = [

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from multimodal_eval import Metric, Rows, Sample, Score, evaluate, metric
-from multimodal_eval.core.aggregates import aggregate_of, averages, estimate_of, kind_of
 from multimodal_eval.core.corpus import Corpus, corpus_key, default_state, fitted
 from multimodal_eval.core.metric import (
     BoundsWithParts,
@@ -27,6 +26,7 @@ from multimodal_eval.core.metric import (
 )
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.score import Mean, mean_estimate
+from multimodal_eval.core.scoring import aggregate_of, averages, estimate_of, kind_of
 
 ROWS = Rows(np.array([0.0, 1.0, 1.0, 1.0]))
 

@@ -37,8 +37,7 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.renderer import FORMATS, rendered, renderer_of
-from multimodal_eval.display.results import DISPLAYS, blocks_of
+from multimodal_eval.display.renderer import DISPLAYS, FORMATS, blocks_of, rendered, renderer_of
 from tests.display.small_results import small_results
 
 NUMBERS = count(1)

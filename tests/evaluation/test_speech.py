@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval import Sample, evaluate, rule
-from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.errors import ConfigError, InputError, UnknownNameError
+from multimodal_eval.core.scoring import aggregate_of
 from multimodal_eval.evaluation.metrics.error_rates import cer, compute_wer, mer, wer, wil
 from multimodal_eval.evaluation.speech import AlignedChunk, EditKind, SpeechEdits, Unit, align, chunks_of_alignment
 from tests.registry_state import restored_registries

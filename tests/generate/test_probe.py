@@ -94,7 +94,7 @@ def test_the_image_is_an_image_and_the_audio_is_audio():
 
     from PIL import Image
 
-    image, audio = probing._samples(request(IMAGE, AUDIO))
+    image, audio = map(probing._sample, ("image", "audio"))
     assert Image.open(io.BytesIO(image.content or b"")).size == (28, 28)
     with wave.open(io.BytesIO(audio.content or b"")) as file:
         assert file.getnframes() == 8_000

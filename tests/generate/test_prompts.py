@@ -13,8 +13,8 @@ import pytest
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import ConfigError, InputError, MediaError, UnknownNameError
+from multimodal_eval.core.metric import Signature
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.evaluation.tasks_config import TASKS
 from multimodal_eval.generate import prompts as module
 from multimodal_eval.generate.prompts import Earlier, Prompts, prompt_text, prompts, with_files

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from multimodal_eval import Metric, Sample, Score, evaluate, register
-from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MetricError, described
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scores import OK, Scores
-from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.core.scoring import estimate_of, score_batch
 from multimodal_eval.interop.accumulator import compute
 from multimodal_eval.interop.list_scores import answer_scores
 from tests.cli.command_line import called

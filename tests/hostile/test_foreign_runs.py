@@ -332,7 +332,7 @@ def test_a_linked_part_is_not_compared(tmp_path):
 def test_workers_get_no_plugin_of_the_run(made, canary, tmp_path):
     sent = edited(received(made, tmp_path / "sent"), lambda info: info["config"].update(plugins=[str(canary)]))
     plan = rescoring_plan(Run(sent), {"metrics": ["cider"]})
-    job = Job.of(Score(RunContext(plan, Run(sent).folder)))
+    job = Job.of(Score(RunContext(plan, Run(sent).folder, Run(sent).info)))
     assert b"canary" not in job.config
     named = rescoring_plan(Run(sent), {"metrics": ["cider"]}, [PLUGIN])
     assert named.config.plugins == [str(PLUGIN)]

@@ -15,7 +15,6 @@ from multimodal_eval.core.judge_records import JudgesReport
 from multimodal_eval.core.records import RUN_FORMAT, LintReport, Results, RunInfo
 from multimodal_eval.core.sample import Box, Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.data.runs.progress_file import ProgressRecord, write_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import key_columns, score_columns, to_table
@@ -30,6 +29,7 @@ from multimodal_eval.judges.verdict_tables import (
     verdict_table,
     verdicts_kind,
 )
+from multimodal_eval.run.progress import ProgressRecord, write_progress
 
 RUN = "window.__pwned=1;alert(1)"
 ADDRESS = "http://pwned.example/x"

@@ -10,8 +10,7 @@ from multimodal_eval import evaluate
 from multimodal_eval.cli.report import page_of
 from multimodal_eval.core.records import Finding
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.display.renderer import rendered
-from multimodal_eval.display.results import blocks_of
+from multimodal_eval.display.renderer import blocks_of, rendered
 from multimodal_eval.display.run_findings import findings_of_runs, lint_findings, warnings_of
 
 

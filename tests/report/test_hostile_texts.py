@@ -13,8 +13,9 @@ from starlette.testclient import TestClient
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.compare import MetricComparison
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.visible import LONGEST
 from multimodal_eval.data.runs.run import Run
-from multimodal_eval.display.plain_text import LONGEST, visible
+from multimodal_eval.display.plain_text import visible
 from multimodal_eval.report.build import report_html
 from multimodal_eval.report.viewer.app import ASSETS, create_app
 from multimodal_eval.report.viewer.guard import host_check

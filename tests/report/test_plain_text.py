@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimodal_eval.display.plain_text import LONGEST, as_html, visible
+from multimodal_eval.core.visible import LONGEST
+from multimodal_eval.display.plain_text import as_html, visible
 
 
 def test_markup_is_escaped():

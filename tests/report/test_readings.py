@@ -9,8 +9,7 @@ import pytest
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.columns import chance_level
 from multimodal_eval.cli.report import page_of
-from multimodal_eval.display.renderer import rendered
-from multimodal_eval.display.results import blocks_of
+from multimodal_eval.display.renderer import blocks_of, rendered
 from multimodal_eval.report.highlight import Span, both_ends
 from multimodal_eval.report.samples import marked_letter
 from tests.report.tables import text_of

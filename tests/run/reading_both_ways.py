@@ -15,8 +15,7 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Crashed, Inline
 from multimodal_eval.run.engine.local import Local
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import describe
+from multimodal_eval.run.start import describe, planned
 from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps import parallel_reading, reading_tasks
 from multimodal_eval.run.steps.read import Read
@@ -85,7 +84,7 @@ def read(executor, data, predictions=None, **settings):
         try:
             plan, source = planned(overlaid(None, metrics=["rouge_l"], **settings), data, predictions)
             run_folder = RunFolder.create(folder, describe(plan, source.recipe()), is_durable=False)
-            run = RunContext(plan, run_folder, engine=executor, source=lambda: source)
+            run = RunContext(plan, run_folder, run_folder.read_info(), engine=executor, source=lambda: source)
             Read(run).make([None])
             info = run.info
         except MultimodalEvalError as refusal:

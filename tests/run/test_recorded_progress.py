@@ -14,11 +14,10 @@ import pytest
 from multimodal_eval import Sample, evaluate, metric, resume
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError
 from multimodal_eval.core.progress import named, noted
-from multimodal_eval.data.runs import progress_file
-from multimodal_eval.data.runs.progress_file import FILE, ProgressRecord, read_progress, works_on
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run import progress as progress_file
 from multimodal_eval.run import progress as recorded_progress
-from multimodal_eval.run.progress import recorded
+from multimodal_eval.run.progress import FILE, ProgressRecord, read_progress, recorded, works_on
 from tests.run_info import run_info
 
 SAMPLES = [{"id": str(number), "references": [f"a cat {number}"], "generated_answer": "a dog"} for number in range(20)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal_eval.run.opening import file_name, new_folder
+from multimodal_eval.run.start import file_name, new_folder
 from tests.cli.command_line import mmeval
 
 SAMPLE = {"id": "1", "question": "?", "generated_answer": "a dog", "references": ["a dog"]}

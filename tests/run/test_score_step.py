@@ -23,7 +23,8 @@ def step(tmp_path):
         return float(len(sample.generated_answer))
 
     evaluate(SAMPLES, metrics=["length"], output=tmp_path / "run")
-    return Score(RunContext(make_plan(overlaid(None, metrics=["length"])), RunFolder(tmp_path / "run")))
+    folder = RunFolder(tmp_path / "run")
+    return Score(RunContext(make_plan(overlaid(None, metrics=["length"])), folder, folder.read_info()))
 
 
 @pytest.mark.parametrize("crashing", [[0], [4], [0, 3], [0, 1, 2, 3, 4]])

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
 from multimodal_eval.analysis.human_labels import HumanLabels
-from multimodal_eval.core.aggregates import aggregate_of, estimate_of
 from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.core.scoring import aggregate_of, estimate_of
 from multimodal_eval.evaluation.metrics_registry import list_available, resolve
 from multimodal_eval.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
 from multimodal_eval.stats.estimates import pass_at_k

@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.corpus import default_state, fitted
 from multimodal_eval.core.metric import Metric, configured, declared_options, signature_of
 from multimodal_eval.core.rules import rules_of
 from multimodal_eval.core.sample import Box, Sample
 from multimodal_eval.core.score import Rows
-from multimodal_eval.core.scoring import score_batch
+from multimodal_eval.core.scoring import aggregate_of, score_batch
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.core.figure import Bounds, Figure, without_value
-from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.metric import Signature
 from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
 from multimodal_eval.stats.ppi import PpiEstimate, ppi_difference, ppi_mean, selection_p_value
 

@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging
 from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
-from multimodal_eval.analysis.columns import Codes, column_names, read_scores
+from multimodal_eval.analysis.columns import Averaging, Codes, column_names, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
     AlignedScores,
@@ -33,9 +32,8 @@ from multimodal_eval.analysis.run_slices import SlicedMetric, rows_by_value, sli
 from multimodal_eval.core.display import Displayed, p_comparison
 from multimodal_eval.core.errors import ConfigError, UnavailableError, UnknownNameError
 from multimodal_eval.core.figure import Figure
-from multimodal_eval.core.headline import Entries, shared_headline
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, JsonObject
+from multimodal_eval.core.records import COMPOSITE, Entries, JsonObject, shared_headline
 from multimodal_eval.core.score import STATISTICS, Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder

@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import column_names
+from multimodal_eval.analysis.columns import Averaging, column_names
 from multimodal_eval.analysis.pairing import (
     AlignedScores,
     aligned_scores,

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import Codes, Column
+from multimodal_eval.analysis.columns import Averaging, Codes, Column
 from multimodal_eval.analysis.failures import FailureRule, Mask, Stored, counted, failed_and_unknown, rule_of
-from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.arrow import booleans
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, UnavailableError
@@ -24,22 +22,21 @@ from multimodal_eval.core.figure import Bounds, Figure
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.scoring import kind_of
 from multimodal_eval.stats.intervals import Vector
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.renormalised import Renormalised
 
-__all__ = ["Conventions", "as_aggregated", "check_countable", "conventions_of", "failure_settings"]
+__all__ = ["Conventions", "as_aggregated", "check_countable", "conventions_of", "failure_label"]
 
 _COMPOSITE = "the composite"
 _COMPOSITE_BOUNDS: Bounds = (0.0, 1.0)
 
 
-def failure_settings(config: RunConfig, metric: Metric | None, name: str = "") -> dict[str, str]:
-    """What the convention adds to a signature: `failures:worst`, or `failures:blank` for a corpus score."""
-    if config.count_failures is None:
-        return {}
-    return {"failures": _rule(metric, name or (metric.name if metric else _COMPOSITE)).label}
+def failure_label(metric: Metric | None, name: str = "") -> str:
+    """What a failed answer counts as, in a signature: `worst`, or `blank` for a corpus score."""
+    return _rule(metric, name or (metric.name if metric else _COMPOSITE)).label
 
 
 def check_countable(config: RunConfig, metrics: Sequence[Metric]) -> None:
@@ -118,7 +115,8 @@ class Conventions(msgspec.Struct, frozen=True):
         if self.ends is None:
             return None, None
         rows = self.stored.scored | self.unknown
-        if averaging.of(rows).empty_strata():
+        strata = averaging.of(rows).strata
+        if strata is not None and strata.empty():
             return None, None
         low, high = (averaging.of(rows).estimate(aggregate, Rows(values[rows])).value for values in self.ends)
         return low, high

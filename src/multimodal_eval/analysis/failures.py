@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import Codes, Column, column_names
-from multimodal_eval.core.aggregates import kind_of
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state, load_state
 from multimodal_eval.core.errors import ConfigError, UnavailableError
@@ -27,7 +26,7 @@ from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.scores import OK, Scores
-from multimodal_eval.core.scoring import score_rows
+from multimodal_eval.core.scoring import kind_of, score_rows
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 

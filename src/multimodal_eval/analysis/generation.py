@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -122,7 +122,11 @@ def generation_summary(folder: RunFolder, info: RunInfo) -> GenerationSummary | 
         config.template if config else None,
         config.system if config else None,
         parameters,
-        {name: value for name, value in generation.settings.items() if not _is_parameter(name, parameters)},
+        {  # without those that are shown elsewhere: among the parameters, or above the settings
+            name: value
+            for name, value in generation.settings.items()
+            if not (name in _NOT_SETTINGS or name in parameters or name.partition(".")[0] in parameters)
+        },
     )
     if not generation.statuses:
         return summary
@@ -197,11 +201,6 @@ def stored_answers(folder: RunFolder, part: int, rows: Sequence[int]) -> list[St
             *answers.values(), *times.values(), strict=True
         )
     ]
-
-
-def _is_parameter(name: str, parameters: Mapping[str, object]) -> bool:
-    """Whether a setting is shown elsewhere: among the parameters, or above the settings."""
-    return name in _NOT_SETTINGS or name in parameters or name.partition(".")[0] in parameters
 
 
 def _text(value: Any) -> str | None:

@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import cluster_codes, column_names, read_scores, read_values
+from multimodal_eval.analysis.columns import Averaging, cluster_codes, column_names, read_scores, read_values
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import COMPOSITE, RECORDED
 from multimodal_eval.core.score import Rows, mean_estimate

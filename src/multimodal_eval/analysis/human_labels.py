@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import ComparedSystems, compared_systems
-from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError, did_you_mean, shorten
 from multimodal_eval.core.judge_config import COMPARING
 from multimodal_eval.core.metric import Bounds, Metric
 from multimodal_eval.core.records import RunInfo
+from multimodal_eval.core.scoring import averages
 from multimodal_eval.data.labels.human import (
     MIRRORED,
     STORED,

@@ -73,12 +73,12 @@ def _findings(run: Run, metric: str) -> JudgeFindings:
         unreadable=_most_common(_summed(verdicts.unreadable)),
         failed=_most_common(_summed(verdicts.failed)),
         injections=verdicts.injections,
-        flips=_flips(verdicts),
+        flips=_flips(verdicts) if config.form == PAIRWISE else None,
         length=_length(verdicts) if config.form == PAIRWISE else None,
         panel=_panel(verdicts) if len(config.models) > 1 else [],
         agreement=list(_agreement(verdicts, run.info.seed)),
         variance=_variance(verdicts),
-        calibration=calibration_of(run, metric),
+        calibration=calibration_of(run, metric) if run.info.config.human else None,
     )
     return msgspec.structs.replace(known, warnings=list(_warnings(run, metric, verdicts, known)))
 
@@ -119,10 +119,8 @@ def _figure(estimate: Estimate, clusters: Codes | None, values: Vector | None = 
 # Order and length
 
 
-def _flips(verdicts: StoredVerdicts) -> Flips | None:
+def _flips(verdicts: StoredVerdicts) -> Flips:
     orders = verdicts.orders
-    if verdicts.config.form != PAIRWISE:
-        return None
     # Without a flip, one of the two verdicts on a pair is for each place: together they vary less than two others.
     is_balanced = bool(orders.rows)
     return Flips(

@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import Codes, column_names
+from multimodal_eval.analysis.columns import Averaging, Codes, column_names
 from multimodal_eval.analysis.failures import (
     BLANK,
     FAILURES,
@@ -46,10 +45,9 @@ from multimodal_eval.analysis.renormalised import renormalised, same_parts
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError, UnknownNameError
 from multimodal_eval.core.figure import Figure
-from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import Metric, metric_and_part
-from multimodal_eval.core.records import COMPOSITE, JsonObject, to_json
+from multimodal_eval.core.records import COMPOSITE, JsonObject, leading_metric, to_json
 from multimodal_eval.core.score import STATISTICS, Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
@@ -317,7 +315,7 @@ def _incomplete(runs: Sequence[Run], metric: str) -> list[Refused]:
 
 
 def metric_to_rank_by(names: Sequence[str], by: str | None, headline: str | None = None) -> str:
-    """The requested metric, or the headline (by default, by the rule of `core.headline`)."""
+    """The requested metric, or the headline (by default, by the rule of `leading_metric`)."""
     metric = COMPOSITE if by == "composite" else by
     if metric is None:
         metric = headline or leading_metric(names)

@@ -10,19 +10,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import Codes, Column, cluster_codes, read_column, read_scores
+from multimodal_eval.analysis.columns import Averaging, Codes, Column, cluster_codes, read_column, read_scores
 from multimodal_eval.analysis.failure_conventions import as_aggregated
 from multimodal_eval.analysis.failures import Stored
 from multimodal_eval.analysis.renormalised import same_parts
 from multimodal_eval.analysis.slices import read_strata
-from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.arrow import float_values, integers
 from multimodal_eval.core.display import counted
 from multimodal_eval.core.errors import ConfigError, InputError, Problem, UnknownNameError
 from multimodal_eval.core.metric import Metric, metric_and_part
 from multimodal_eval.core.records import COMPOSITE, statistics_of
 from multimodal_eval.core.score import Estimate, Rows
+from multimodal_eval.core.scoring import estimate_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.evaluation.metrics_registry import as_in_run
 from multimodal_eval.stats.intervals import LEVEL, Interval, interval
@@ -328,8 +327,8 @@ def without_record(runs: Sequence[Run], scores: Sequence[AlignedScores], order: 
 
 def aligned_strata(run: Run, rows: Codes) -> Strata | None:
     """The strata of a run's samples. Runs with equal signatures have the same weights."""
-    strata = read_strata(run.folder, part_count(run), run.info.config.strata)
-    return None if strata is None else strata.of(rows)
+    strata = run.info.config.strata
+    return None if strata is None else read_strata(run.folder, part_count(run), strata).of(rows)
 
 
 # The stored scores of runs over the same samples as arrays, with rows in the order of the first run.

@@ -9,13 +9,11 @@ from math import ceil, isinf, sqrt
 
 import numpy as np
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import column_names
+from multimodal_eval.analysis.columns import Averaging, column_names
 from multimodal_eval.analysis.pairing import aligned_scores, pair_runs, part_count, require_same_data, shared_clusters
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.headline import shared_headline
-from multimodal_eval.core.records import JsonObject
+from multimodal_eval.core.records import JsonObject, shared_headline
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.stats.intervals import LEVEL, cluster_error

@@ -13,14 +13,13 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Aggregate, Averaging
-from multimodal_eval.analysis.columns import Codes, Statistics, cluster_codes, read_statistics
+from multimodal_eval.analysis.columns import Aggregate, Averaging, Codes, Statistics, cluster_codes, read_statistics
 from multimodal_eval.analysis.pairing import AlignedScores, metric_of
 from multimodal_eval.analysis.slices import NO_VALUE
-from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.errors import MultimodalEvalError, UnknownNameError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.score import Rows, mean_estimate
+from multimodal_eval.core.scoring import estimate_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.stats.paired import compare
 

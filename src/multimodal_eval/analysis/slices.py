@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig, StrataConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import FIELDS, Sample
+from multimodal_eval.core.scoring import averages
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.tasks_config import check_weights
 from multimodal_eval.stats.stratified import Strata
@@ -37,11 +36,6 @@ def check_strata(strata: StrataConfig, metrics: Sequence[Metric]) -> None:
     for metric in metrics:
         if not averages(metric):
             raise ConfigError(f"{metric.name} is not a mean over samples and cannot be weighted by strata")
-
-
-def strata_settings(strata: StrataConfig | None) -> JsonObject:
-    """The settings of the strata in the signature of every metric."""
-    return {} if strata is None else {"strata": dict(strata.weights), "by": strata.by, "unit": "group"}
 
 
 class ColumnsSeen:
@@ -107,10 +101,8 @@ class ColumnsSeen:
             raise ConfigError(f"strata: the group {self._split_group!r} has samples with more than one {by}")
 
 
-def read_strata(folder: RunFolder, parts: int, strata: StrataConfig | None) -> Strata | None:
-    """The stratum of every sample of a run, in input order; None if the run has no strata."""
-    if strata is None:
-        return None
+def read_strata(folder: RunFolder, parts: int, strata: StrataConfig) -> Strata:
+    """The stratum of every sample of a run, in input order."""
     code_of = {name: code for code, name in enumerate(strata.weights)}
     codes = [
         code_of[slice_value(sample, strata.by)]

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import Codes, column_names, fields_of, read_scores
+from multimodal_eval.analysis.columns import Averaging, Codes, column_names, fields_of, read_scores
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
     AlignedScores,
@@ -34,10 +33,9 @@ from multimodal_eval.analysis.renormalised import same_parts
 from multimodal_eval.core.arrow import integers
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnavailableError
 from multimodal_eval.core.figure import Bounds, Figure
-from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.core.records import COMPOSITE, RunInfo, statistics_of
+from multimodal_eval.core.records import COMPOSITE, RunInfo, headline_of, statistics_of
 from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.suite_folder import FoundRun, FoundSuite

@@ -110,7 +110,7 @@ def _scored(data: Path, predictions: Path | None, params: dict[str, Any]) -> Run
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.crosswalk import crosswalk as run_crosswalk
     from multimodal_eval.run.crosswalk import rules_of_metric
-    from multimodal_eval.run.opening import new_folder
+    from multimodal_eval.run.start import new_folder
 
     is_run = (data / "run.json").is_file()
     data, params = _of_benchmark(data, params)

@@ -213,7 +213,7 @@ def _without_models(configs: Mapping[str, RunConfig]) -> tuple[dict[str, RunConf
 
 
 def _blocks(configs: dict[str, RunConfig], data: Path, folder: Path, *, with_models: bool) -> Iterator[Block]:
-    from multimodal_eval.run.opening import planned
+    from multimodal_eval.run.start import planned
 
     yield Text(
         "Two imaginary systems, Alba and Boreas, see 24 drawn images and 20 photographs and hold 24 conversations."

@@ -405,7 +405,7 @@ def score(gold: Path, submission: Path, ppl: Path | None, output: Any, worst: in
     """Score a submission; the command name `score` is optional."""
     from multimodal_eval.contests.dialogue.contest import prepare
     from multimodal_eval.contests.dialogue.dialogues import holds_both
-    from multimodal_eval.run.opening import file_name, new_folder
+    from multimodal_eval.run.start import file_name, new_folder
 
     if ppl is None and not holds_both(submission):
         raise click.UsageError(

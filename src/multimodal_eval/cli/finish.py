@@ -33,7 +33,8 @@ def conclude(run: Run, params: Params) -> None:
     except BrokenPipeError:  # `mmeval score … | head` must not hide a missed threshold
         check_thresholds(run, params)
         raise
-    check_thresholds(run, params)
+    if has_limits(params):
+        check_thresholds(run, params)
 
 
 @contextmanager
@@ -51,14 +52,19 @@ def shown_if_partly_scored(params: Params) -> Iterator[None]:
 
 def show(run: Run, params: Params) -> None:
     """Show the run and write the requested files."""
-    from multimodal_eval.cli.report import write_report
-    from multimodal_eval.display.of_run import import_blocks
-
     if params["jsonl"]:
         run.write_jsonl()
-    report = write_report(run, enabled=params["wants_report"], media_roots=params.get("media_roots", ()))
+    report: object = None
+    if params["wants_report"]:
+        from multimodal_eval.cli.report import write_report
 
-    print_result(run, params["format_"], lambda: _content(run), import_blocks(run))
+        report = write_report(run, media_roots=params.get("media_roots", ()))
+    more: Iterable[Block] = ()
+    if run.info.imported is not None:
+        from multimodal_eval.display.of_run import import_blocks
+
+        more = import_blocks(run)
+    print_result(run, params["format_"], lambda: _content(run), more)
     if params["format_"] == "table" and report is not None:
         click.echo(f"report: {report}")
 
@@ -115,6 +121,11 @@ class Gate:
         return f"{self.name} is {number_beside(value, self.limit)}, {side} {self.limit!r}"
 
 
+def has_limits(params: Params) -> bool:
+    """Whether the options of a command have a limit for a score, or for the share of the samples that have one."""
+    return bool(params["fail_under"] or params["fail_over"] or params["min_coverage"] is not None)
+
+
 def gates_of(params: Params) -> list[Gate]:
     """The limits in the options of a command."""
     floors = [Gate(name, limit, is_ceiling=False) for name, limit in params["fail_under"] if name != COVERAGE]
@@ -132,6 +143,8 @@ def least_coverage(params: Params) -> float | None:
 
 def check_gates(params: Params, plan: Plan) -> None:
     """Refuse a limit for a score that the run does not compute, or on the wrong side, before the run starts."""
+    if not has_limits(params):
+        return
     least_coverage(params)
     for gate in gates_of(params):
         if metric_and_part(gate.score, plan.names)[0] not in plan.names:
@@ -197,7 +210,7 @@ def print_result(
     result: object, format_: str, content: Callable[[], object] | None = None, more: Iterable[Block] = ()
 ) -> None:
     """Print a result, and `more` about it. `content` is the JSON form; without one, JSON has the blocks."""
-    from multimodal_eval.display.results import blocks_of
+    from multimodal_eval.display.renderer import blocks_of
 
     print_blocks(chain(blocks_of(result), more), format_, content)
 

@@ -58,7 +58,7 @@ def import_log(log: Path, output: Any, by: tuple[str, ...], **params: Any) -> No
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.config import overlaid
     from multimodal_eval.run.import_log import is_in_suite, read_logs
-    from multimodal_eval.run.opening import file_name, new_folder, planned
+    from multimodal_eval.run.start import file_name, new_folder, planned
 
     refuse_overwrite_alone({**params, "output": output})
     engine = engine_of(params)
@@ -77,8 +77,8 @@ def import_log(log: Path, output: Any, by: tuple[str, ...], **params: Any) -> No
     check_gates(params, plan)
     path = output or new_folder(file_name(logs.info.model or log))
     with shown_if_partly_scored(params):
-        started(plan, source, path, engine, overwrite=params["overwrite"], imported=logs.info)
-    conclude(Run(path), params)
+        run = Run(*started(plan, source, path, engine, overwrite=params["overwrite"], imported=logs.info))
+    conclude(run, params)
 
 
 def _import_suite(log: Path, output: Any, engine: Engine, settings: dict[str, Any], params: Params) -> None:
@@ -86,7 +86,7 @@ def _import_suite(log: Path, output: Any, engine: Engine, settings: dict[str, An
     from multimodal_eval.analysis.suite import suite
     from multimodal_eval.cli.finish import gates_of
     from multimodal_eval.run.import_log import import_logs
-    from multimodal_eval.run.opening import file_name, new_folder
+    from multimodal_eval.run.start import file_name, new_folder
 
     if gates_of(params):
         raise click.UsageError("a threshold is for one log: name one")

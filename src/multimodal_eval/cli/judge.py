@@ -24,8 +24,8 @@ from multimodal_eval.cli.options import (
     report_option,
     result_format_option,
 )
+from multimodal_eval.core.display import printed
 from multimodal_eval.display.blocks import Block, Finding, Text
-from multimodal_eval.display.names import printed
 
 if TYPE_CHECKING:
     from multimodal_eval.core.judge_config import JudgeConfig
@@ -89,7 +89,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
     from multimodal_eval.run.comparisons import answered
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.judged_pairs import judged_pairs
-    from multimodal_eval.run.opening import file_name, new_folder
+    from multimodal_eval.run.start import file_name, new_folder
 
     if len(runs) > 2:
         raise click.UsageError("pairs compares two runs; `mmeval judge rank` compares more")
@@ -108,8 +108,7 @@ def pairs(runs: tuple[Any, ...], baseline: str | None, metric: str, **params: An
     check_gates(params, compared.plan)
     names = [each.folder.name for each in opened] + ([] if baseline is None else [file_name(baseline)])
     path = params["output"] or new_folder("-against-".join(names))
-    started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
-    _conclude(Run(path), params)
+    _conclude(Run(*started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])), params)
 
 
 def judge_with(metric: str, params: Params) -> JudgeConfig:
@@ -253,7 +252,7 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
     from multimodal_eval.run.comparisons import answered
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.judged_pairs import PairChoice, ranking
-    from multimodal_eval.run.opening import new_folder
+    from multimodal_eval.run.start import new_folder
 
     if len(runs) < 2:
         raise click.UsageError("name at least two runs")
@@ -275,8 +274,7 @@ def rank(runs: tuple[Any, ...], metric: str, **params: Any) -> None:
         seed=params["seed"],
     )
     path = params["output"] or new_folder("ranking")
-    started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"])
-    run = Run(path)
+    run = Run(*started(compared.plan, compared.source, path, Engine(), overwrite=params["overwrite"]))
     report = write_report(run, enabled=params["wants_report"], media_roots=params["media_roots"])
     show_ratings([run], judge.name, params)
     if params["format_"] == "table":

@@ -197,12 +197,6 @@ class LayeredCommand(click.Command):
             return options
         return [option for option in options if flag_of(option) in everyday or option.required]
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        """Parse the arguments, in which older spellings are replaced."""
-        return super().make_context(info_name, list(self._renamed(args)), parent, **extra)
-
     def _renamed(self, args: list[str]) -> Iterator[str]:
         known = {name for parameter in self.params for name in parameter.opts}
         for place, word in enumerate(args):
@@ -217,8 +211,8 @@ class LayeredCommand(click.Command):
             yield word
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, and warn about options that are not shown any more."""
-        rest = super().parse_args(ctx, args)
+        """Parse the arguments: older spellings are replaced, and options that are not shown any more give a warning."""
+        rest = super().parse_args(ctx, list(self._renamed(args)))
         kept = OF_RESUMED if ctx.params.get("resumed") is not None else ()
         replaced = {flag: newer for flag, newer in self.replaced().items() if flag not in kept}
         for option in self.params:

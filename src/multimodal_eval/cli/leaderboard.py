@@ -301,7 +301,7 @@ def _scored(gold: Path, submissions: Path, context: click.Context, params: dict[
     from multimodal_eval.analysis.leaderboard import leaderboard as ranked
     from multimodal_eval.analysis.leaderboard import metric_to_rank_by
     from multimodal_eval.contests.submissions import score_all, skipped_entries, submissions_in
-    from multimodal_eval.run.opening import new_folder
+    from multimodal_eval.run.start import new_folder
 
     contest, by = _contest(gold, params)
     by = metric_to_rank_by(contest.numbers, by)  # before anything is scored

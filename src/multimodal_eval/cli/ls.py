@@ -232,7 +232,7 @@ def _row(name: str, run: RunFolder) -> FigureRow:
     """One run, with its headline if it has one."""
     from msgspec.structs import replace
 
-    from multimodal_eval.core.headline import headline_of
+    from multimodal_eval.core.records import headline_of
 
     info = run.read_info()
     if info.state == "done":

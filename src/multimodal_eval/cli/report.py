@@ -146,7 +146,7 @@ def _sensitivity(runs: Sequence[Run], *, seed: int) -> Sensitivity | None:
     return sensitivity(runs, allow_partial=True, seed=seed)
 
 
-def write_report(run: Run, *, enabled: bool, media_roots: Sequence[Path] = ()) -> Location | None:
+def write_report(run: Run, *, enabled: bool = True, media_roots: Sequence[Path] = ()) -> Location | None:
     """Write report.html into the run folder, unless the run is temporary; None if no report was written.
 
     The scores are already stored, so an error here is printed and does not fail the command.

@@ -52,14 +52,15 @@ def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path,
     from multimodal_eval.core.score import STATISTICS
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.opening import new_folder
+    from multimodal_eval.run.judging import JudgeSettings
     from multimodal_eval.run.rescore import Earlier, rescoring_plan
+    from multimodal_eval.run.start import new_folder
 
     judging = judge_settings(params)
     refuse_overwrite_alone({**params, "output": output})
     old = Run(run)
     counting, has_older_intervals = params["count_failures"], statistics_of(old.info) != STATISTICS
-    if not (config or not judging.is_empty or params["human"] or counting or has_older_intervals):
+    if not (config or judging != JudgeSettings() or params["human"] or counting or has_older_intervals):
         raise click.UsageError(
             "name what changes: --config FILE, --judge PROVIDER:NAME, --human COLUMN or --count-failures wrong"
         )
@@ -75,5 +76,5 @@ def rescore(run: Any, config: Path | None, output: Any, media_roots: tuple[Path,
     check_gates(params, plan)
     path = output or new_folder(old.folder.name)
     with shown_if_partly_scored(params):
-        started(plan, Earlier(old, plan), path, engine_of(params), overwrite=params["overwrite"])
-    conclude(Run(path), params)
+        run = Run(*started(plan, Earlier(old, plan), path, engine_of(params), overwrite=params["overwrite"]))
+    conclude(run, params)

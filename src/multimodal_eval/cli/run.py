@@ -186,7 +186,7 @@ def fresh(data: Any, params: Params, progress: Progress | None = None, *, scores
     from multimodal_eval.data.runs.run import Run
     from multimodal_eval.run.generated import GeneratedRun
     from multimodal_eval.run.generation import generation_of, with_model
-    from multimodal_eval.run.opening import new_folder, planned, run_name
+    from multimodal_eval.run.start import new_folder, planned, run_name
 
     engine = engine_of(params)
     config = with_batch_price(with_model(settings_of(params, generation=generation_settings(params)), None), params)
@@ -199,8 +199,8 @@ def fresh(data: Any, params: Params, progress: Progress | None = None, *, scores
     path = params["output"] or new_folder(run_name(plan, source))
     generation = generation_of(plan, batch_of(params, path))
     more: Any = {"generation": generation, "progress": progress}
-    started(plan, source, path, engine, overwrite=params["overwrite"], command="run", **more)
-    return Run(path) if plan.names else GeneratedRun(path)
+    done = started(plan, source, path, engine, overwrite=params["overwrite"], command="run", **more)
+    return Run(*done) if plan.names else GeneratedRun(*done[:3])
 
 
 def _show_answers(run: GeneratedRun, params: Params) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from multimodal_eval.run.generation import Generation
     from multimodal_eval.run.plan import Plan
     from multimodal_eval.run.rescore import Earlier
+    from multimodal_eval.run.start import Started
 
 
 Decorator = Callable[[Any], Any]
@@ -191,8 +192,10 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
     from multimodal_eval.run.config import is_task_file, load_config
 
     if not is_task_file(data):
-        _refuse_misspelt(data)
-        refuse_task_data(data, params)
+        if data is not None and not Path(data).exists():
+            _refuse_misspelt(data)
+        if params["task_data"] is not None:
+            refuse_task_data(data)
         return data, dict(params)
     import msgspec
 
@@ -214,12 +217,12 @@ def opened_task(data: Any, params: Params) -> tuple[Any, dict[str, Any]]:
     return data, {**params, "config": config}
 
 
-def _refuse_misspelt(data: Any) -> None:
-    """Refuse a name that does not exist and is almost that of a benchmark."""
+def _refuse_misspelt(data: Path) -> None:
+    """Refuse data that do not exist, and whose name is almost that of a benchmark."""
     from multimodal_eval.benchmarks.recipes import similar_names
     from multimodal_eval.core.errors import ConfigError
 
-    if data is not None and (names := similar_names(data)):
+    if names := similar_names(data):
         raise ConfigError(
             f"{data} is neither a file nor a benchmark. Did you mean {' or '.join(names)}? "
             "All names: mmeval ls benchmarks"
@@ -241,10 +244,9 @@ def _fetch_data(data: Any) -> None:
         fetch_benchmark(known)
 
 
-def refuse_task_data(data: Any, params: Params) -> None:
+def refuse_task_data(data: Any) -> None:
     """Refuse --data without a task file, whose data it replaces."""
-    if params["task_data"] is not None:
-        raise click.UsageError(f"--data replaces the data of a task file, and {data} is not one")
+    raise click.UsageError(f"--data replaces the data of a task file, and {data} is not one")
 
 
 def refuse_others(params: Params, allowed: Collection[str], what: str) -> None:
@@ -267,14 +269,15 @@ def started(
     generation: Generation | None = None,
     imported: ImportInfo | None = None,
     progress: Progress | None = None,
-) -> None:
+) -> Started:
     """Execute a plan in a new run folder, with progress. If it does not end, say how it continues."""
     from multimodal_eval.cli.options import progress_bar
     from multimodal_eval.run.start import start
 
     shown = progress_bar() if progress is None else nullcontext(progress)
     with shown as report, continuable(path, continuing(command, path, plan.config.plugins)):
-        start(plan, source, path, engine, report, overwrite=overwrite, generation=generation, imported=imported)
+        more: Any = {"generation": generation, "imported": imported}
+        return start(plan, source, path, engine, report, overwrite=overwrite, **more)
 
 
 @contextmanager
@@ -323,8 +326,8 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
     import msgspec
 
     from multimodal_eval.run.generation import generation_of, with_model
-    from multimodal_eval.run.opening import planned
     from multimodal_eval.run.previews import estimated, request_for
+    from multimodal_eval.run.start import planned
 
     if not params["dry_run"] and params["show_request"] is None:
         return False
@@ -359,7 +362,7 @@ def shown_preview(data: Any, params: Params, *, scores: bool) -> bool:
 
 def show_questions(data: Any, predictions: Any, params: Params) -> None:
     """Show what judges would be asked about answers that exist."""
-    from multimodal_eval.run.opening import planned
+    from multimodal_eval.run.start import planned
 
     plan, source = planned(with_judge_options(settings_of(params), params), data, predictions)
     if not plan.judges:

@@ -72,7 +72,8 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
     data, params = opened_task(data, params)
     if (data is None) == (resumed is None):
         raise click.UsageError("give DATA, or --resume DIR" if data is None else "--resume takes no DATA")
-    has_answers = data is not None and predictions is None and _is_run(data)
+    is_run = data is not None and (data / "run.json").is_file() and (data / "samples").is_dir()
+    has_answers = is_run and predictions is None
     if resumed is not None:
         refuse_others(
             params,
@@ -93,11 +94,6 @@ def score(data: Path | None, predictions: Path | None, resumed: Any, **params: A
         else:
             run = _generated(data, params) if has_answers else _fresh(data, predictions, params)
     conclude(run, params)
-
-
-def _is_run(data: Path) -> bool:
-    """Whether DATA is a run folder instead of a folder with data."""
-    return (data / "run.json").is_file() and (data / "samples").is_dir()
 
 
 def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
@@ -123,15 +119,14 @@ def resumed_run(folder: Any, params: Params, **settings: Any) -> Any:
 def _fresh(data: Any, predictions: Path | None, params: Params) -> Any:
     from multimodal_eval.cli.finish import check_gates
     from multimodal_eval.data.runs.run import Run
-    from multimodal_eval.run.opening import new_folder, planned, run_name
+    from multimodal_eval.run.start import new_folder, planned, run_name
 
     engine = engine_of(params)
     config = with_judge_options(settings_of(params), params)
     plan, source = planned(config, data, predictions, fetch if params["fetching"] else None)
     check_gates(params, plan)
     path = params["output"] or new_folder(run_name(plan, source))
-    started(plan, source, path, engine, overwrite=params["overwrite"])
-    return Run(path)
+    return Run(*started(plan, source, path, engine, overwrite=params["overwrite"]))
 
 
 def _generated(folder: Any, params: Params) -> Any:

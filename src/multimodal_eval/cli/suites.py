@@ -53,7 +53,7 @@ def run_suite(suite: str | None, data: Any, params: Params, *, scores: bool) -> 
     its name.
     """
     from multimodal_eval.run.generation import named_models
-    from multimodal_eval.run.opening import file_name, new_folder
+    from multimodal_eval.run.start import file_name, new_folder
 
     named = params["model"] if isinstance(params["model"], tuple) else ()
     models = named_models(named)
@@ -90,7 +90,7 @@ def run_suite(suite: str | None, data: Any, params: Params, *, scores: bool) -> 
 def _tasks(suite: str | None, data: Any) -> dict[str, Any]:
     """The columns of the table, and the data of each."""
     from multimodal_eval.benchmarks.suites import suite as members_of
-    from multimodal_eval.run.opening import file_name
+    from multimodal_eval.run.start import file_name
 
     if suite is None:
         return {file_name(data): data}

@@ -112,7 +112,8 @@ def _task_data(data: Path, params: Params) -> tuple[Path, dict[str, str], str | 
 
     columns = dict(params["mapping"])
     if not is_task_file(data):
-        refuse_task_data(data, params)
+        if params["task_data"] is not None:
+            refuse_task_data(data)
         return data, columns, None
     task = open_task(
         data,

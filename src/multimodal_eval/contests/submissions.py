@@ -38,9 +38,8 @@ from multimodal_eval.data.runs.storage import Location, Storage, below, storage_
 from multimodal_eval.evaluation.tasks_config import get_task
 from multimodal_eval.run.engine.base import AHEAD, in_order
 from multimodal_eval.run.engine.local import process_pool, submit
-from multimodal_eval.run.opening import planned
 from multimodal_eval.run.plan import Plan, make_plan
-from multimodal_eval.run.start import start
+from multimodal_eval.run.start import planned, start
 
 Kind = Literal["dialogue", "clarity", "samples"]
 
@@ -333,8 +332,7 @@ class Prepared:
 
     def score(self, location: Location, progress: Progress = silent, *, overwrite: bool | None = None) -> Run:
         """Score the submission and store it in a new run folder; `overwrite` is as in RunFolder.create."""
-        start(self.plan, self.source, location, progress=progress, overwrite=overwrite)
-        return Run(location)
+        return Run(*start(self.plan, self.source, location, progress=progress, overwrite=overwrite))
 
 
 class Contest(Protocol):

@@ -78,7 +78,9 @@ class Batch(Sequence[Sample]):
         return Batch(len(rows), columns, [samples[row] for row in rows.tolist()])
 
     def rows(self, start: int, stop: int) -> Batch:
-        """Consecutive rows as a batch; the same rows give the same object."""
+        """Consecutive rows as a batch; the same rows give the same object, and all rows give this one."""
+        if start == 0 and stop >= self._length:
+            return self
         return self.shared(("range", start, stop), lambda: self[start:stop])
 
     def __len__(self) -> int:

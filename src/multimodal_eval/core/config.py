@@ -88,7 +88,7 @@ class RunConfig(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
 
     task: str | None = None
     metrics: list[str] | None = None
-    headline: str | None = None  # the metric that leads; None: by the rule of `core.headline`
+    headline: str | None = None  # the metric that leads; None: by the rule of `leading_metric`
     tasks: dict[str, TaskConfig] = {}
     options: dict[str, dict[str, Any]] = {}  # metric -> option -> value
     variants: dict[str, str] = {}  # name of a further column -> metric that it computes, with options of that name

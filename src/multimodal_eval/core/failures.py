@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -157,8 +157,8 @@ def compiled_patterns(patterns: tuple[str, ...]) -> tuple[Matcher, ...]:
 # The answers of a batch: which rows failed to generate, and which answers are blank.
 
 ERROR_PATTERNS = expanded(None)  # the default
-# The first byte of an answer that may be blank: ASCII white space, or the first of a longer white-space character.
-_BLANK_STARTS = bytes([*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2, 0xE3])
+# Whether an answer with this first byte may be blank: ASCII white space, or the first byte of other white space.
+_MAY_BE_BLANK = bytes(byte in {*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2, 0xE3} for byte in range(256))
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -201,15 +201,13 @@ def _texts(batch: Batch, rows: Sequence[int]) -> Any:
     """(row, error, answer) of these rows."""
     if not batch.has_columns:
         return ((row, batch[row].error, batch[row].generated_answer) for row in rows)
-    errors, answers = _listed(batch, "error", rows), _listed(batch, "generated_answer", rows)
-    return zip(rows, errors, answers, strict=True)
-
-
-def _listed(batch: Batch, name: str, rows: Sequence[int]) -> list[str | None]:
-    column = batch.column(name)
-    if column is None:
-        return [None] * len(rows)
-    return column.to_pylist() if len(rows) == len(batch) else [column[row].as_py() for row in rows]
+    listed: list[list[str | None]] = []
+    for column in (batch.column("error"), batch.column("generated_answer")):
+        if column is None:
+            listed.append([None] * len(rows))
+        else:
+            listed.append(column.to_pylist() if len(rows) == len(batch) else [column[row].as_py() for row in rows])
+    return zip(rows, *listed, strict=True)
 
 
 def _rows(batch: Batch, patterns: tuple[str, ...]) -> Sequence[int]:
@@ -249,21 +247,11 @@ def rows_that_start(column: pa.Array, starts: tuple[str, ...]) -> NDArray[np.int
         return np.arange(len(lengths))
     places = offsets[:-1, None] + np.arange(_BYTES)
     heads = np.where(places < offsets[1:, None], data[np.minimum(places, len(data) - 1)], 0)
-    is_blank = (lengths == 0) | _starts_blank()[heads[:, 0]]
+    is_blank = (lengths == 0) | np.frombuffer(_MAY_BE_BLANK, np.bool_)[heads[:, 0]]
     words = (heads.astype(np.uint8) | 0x20).view(">u8")[:, 0].astype(np.uint64)
     lowest, highest = _ranges(starts)
     place = np.searchsorted(lowest, words, side="right") - 1
     return np.flatnonzero(is_blank | (words <= highest[place]))
-
-
-@cache
-def _starts_blank() -> NDArray[np.bool_]:
-    """Whether a text with this first byte may start with white space. `np.isin` would import 10 ms of masked arrays."""
-    import numpy as np
-
-    table = np.zeros(256, bool)
-    table[list(_BLANK_STARTS)] = True
-    return table
 
 
 @lru_cache(maxsize=16)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+
+import msgspec
 
 from multimodal_eval.core.corpus import Corpus, LargeState, default_state, taken
 from multimodal_eval.core.errors import ConfigError
@@ -23,11 +25,7 @@ from multimodal_eval.core.figure import Kind as Kind
 from multimodal_eval.core.options import Option, Options, OptionValues, checked_values, signed_values
 from multimodal_eval.core.sample import Sample, has
 from multimodal_eval.core.score import MEAN, Estimate, Rows, Score
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.core.system_files import DEVICE
-
-if TYPE_CHECKING:
-    from multimodal_eval.core.batch import Batch
 
 __all__ = [
     "BoundsWithParts",
@@ -210,12 +208,6 @@ def infers_bounds(metric: Metric) -> bool:
     return hasattr(type(metric), "seen_bounds")
 
 
-def reading_note(metric: Metric, batches: Iterable[Batch]) -> str | None:
-    """What the metric says about how it read the samples of a run; None if it says nothing."""
-    hook: Callable[..., str | None] | None = getattr(type(metric), "reading_note", None)
-    return None if hook is None else hook(metric, batches)
-
-
 def configured(metric: M, options: OptionValues) -> M:
     """A copy of the metric with these options; the other options are unchanged."""
     changed = copy(metric)
@@ -370,3 +362,40 @@ def require_references(metric: str, references: Sequence[str]) -> None:
     if isinstance(references, str) or not references:
         got = repr(references) if isinstance(references, str) else "an empty list"
         raise ConfigError(f"{metric} needs a list of at least one reference. Got {got} instead.")
+
+
+# The signature: every setting that changes a score, short enough to print next to it.
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """A metric, its version and its settings in display order.
+
+    Two scores may be compared only if their signatures are equal.
+
+    >>> from multimodal_eval import Signature
+    >>> str(Signature("cider_d", "1", {"tok": "ptb", "df": "coco-val2014"}))
+    'cider_d|v:1|tok:ptb|df:coco-val2014'
+    """
+
+    metric: str
+    version: str
+    settings: Mapping[str, object] = msgspec.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        shown = {"v": self.version, **self.settings}
+        return "|".join([self.metric, *(f"{key}:{_brief(value)}" for key, value in shown.items())])
+
+    def to_dict(self) -> dict[str, object]:
+        """The signature as a JSON object."""
+        named = {"metric": self.metric, "version": self.version}
+        return {**named, **self.settings, **named}
+
+    def extended(self, **settings: object) -> Signature:
+        """The signature with further settings appended."""
+        return Signature(self.metric, self.version, {**self.settings, **settings})
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "+".join(f"{_brief(weight)}*{part}" for part, weight in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from multimodal_eval.core.aggregates import aggregate_of, averages, kind_of
 from multimodal_eval.core.corpus import (
     Corpus,
     CorpusGroups,
@@ -26,6 +25,7 @@ from multimodal_eval.core.metric import (
     Bounds,
     BoundsWithParts,
     Metric,
+    Signature,
     blank_value,
     code_of,
     configured,
@@ -44,7 +44,7 @@ from multimodal_eval.core.metric import (
 from multimodal_eval.core.options import OptionValues
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import MEAN, Estimate, Rows
-from multimodal_eval.core.signature import Signature
+from multimodal_eval.core.scoring import aggregate_of, averages, kind_of
 
 # What a subclass defines instead.
 _DEFINED = {
@@ -173,8 +173,8 @@ class _OfParts(Mapping[str, Aggregate]):
 
 # What a caller reads instead, and its value.
 _READ: dict[str, tuple[str, Callable[[Metric], Any]]] = {
-    "aggregate_part": ("core.aggregates.aggregate_of", lambda m: lambda part, rows: aggregate_of(m, part)(rows)),
-    "averages": ("core.aggregates.averages", averages),
+    "aggregate_part": ("core.scoring.aggregate_of", lambda m: lambda part, rows: aggregate_of(m, part)(rows)),
+    "averages": ("core.scoring.averages", averages),
     "blank": ("core.metric.blank_value", blank_value),
     "check_options": ("settle", lambda m: m.settle),
     "check_state": ("core.corpus.check_state", lambda m: check_state),
@@ -187,7 +187,7 @@ _READ: dict[str, tuple[str, Callable[[Metric], Any]]] = {
     "definition": ("version", lambda m: (m.version, code_of(m))),
     "fit": ("core.corpus.fitted", lambda m: partial(fitted, m)),
     "fits": ("corpus", lambda m: m.corpus is not None),
-    "kind_of": ("core.aggregates.kind_of", lambda m: partial(kind_of, m)),
+    "kind_of": ("core.scoring.kind_of", lambda m: partial(kind_of, m)),
     "known_options": ("core.metric.known_options", lambda m: partial(known_options, m)),
     "load_state": ("core.corpus.load_state", lambda m: partial(load_state, m)),
     "lone_scorer": ("core.metric.lone_scorer", lone_scorer),

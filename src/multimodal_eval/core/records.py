@@ -3,7 +3,7 @@
 Fields without a default are always written; a field with its default value is omitted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
@@ -11,7 +11,7 @@ import msgspec
 
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.display import Displayed
-from multimodal_eval.core.errors import RunFolderError, shorten
+from multimodal_eval.core.errors import RunFolderError, UnknownNameError, shorten
 from multimodal_eval.core.failures import FIRST
 from multimodal_eval.core.figure import Bounds, Figure, Kind
 from multimodal_eval.core.metric import is_name
@@ -48,7 +48,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = RESULTS_FORMAT
     task: str | None
-    headline: str | None = None  # the metric that leads; None in older versions, see `core.headline`
+    headline: str | None = None  # the metric that leads; None in older versions, see `leading_metric`
     n: int
     metrics: dict[str, Figure]
     composite: Figure | None
@@ -289,6 +289,12 @@ def statistics_of(info: RunInfo) -> str:
     return info.versions.get("statistics", "1")
 
 
+def computed_scores(config: RunConfig) -> dict[str, Mapping[str, Any]]:
+    """The metrics of a run that an installed harness computes, with their options."""
+    options = {name: config.options.get(name, {}) for name, metric in config.variants.items() if metric == RECORDED}
+    return {name: values for name, values in options.items() if values.get("task") is not None}
+
+
 # lint.json
 
 
@@ -496,3 +502,61 @@ def differences(info: RunInfo, results: Results) -> Iterator[str]:
     for headline in (info.headline, results.headline):
         if headline is not None and headline not in results.entries:
             yield f"the headline {shorten(headline)} is not among the results"
+
+
+# The headline of a run: the metric that leads. Tables, lists, reports, the viewer and leaderboards all ask here.
+
+PRESET_HEADLINES = {"coco": "cider_d"}  # preset -> the metric that leads its runs
+
+Entries = Mapping[str, Figure]
+
+
+def leading_metric(
+    names: Sequence[str],
+    *,
+    chosen: str | None = None,
+    presets: Sequence[str] = (),
+    values: Mapping[str, float | None] | None = None,
+) -> str | None:
+    """The metric of `names` that leads; None if there are none.
+
+    The metric that the user chose; else the composite; else the headline of a preset (`cider_d` for `coco`); else the
+    first metric that the task has or that was asked for. A metric without a value leads only if the user chose it, or
+    if no metric has a value.
+    `names` are in the order of the run; `chosen` is the user's choice; `values` are known after scoring.
+    """
+    if chosen is not None:
+        name = COMPOSITE if chosen == "composite" else chosen
+        if name not in names:
+            raise UnknownNameError("metric of this run", chosen, names)
+        return name
+    preferred = [COMPOSITE, *(PRESET_HEADLINES[preset] for preset in presets if preset in PRESET_HEADLINES)]
+    order = [*(name for name in preferred if name in names), *(name for name in names if name not in preferred)]
+    with_value = (name for name in order if values is None or values.get(name) is not None)
+    return next(with_value, order[0] if order else None)
+
+
+def headline_of(info: RunInfo, results: Results | None = None) -> str | None:
+    """The headline that the run declares; for a run of an older version, the same rule.
+
+    Without `results`, for a run that is not finished, no values are known.
+    """
+    stored = info.headline if results is None else results.headline
+    names = [*info.metrics, *info.unavailable] if results is None else list(results.entries)
+    if stored in names:
+        return stored
+    values = None if results is None else {name: entry.value for name, entry in results.entries.items()}
+    chosen = info.config.headline
+    return leading_metric(names, chosen=chosen if chosen in names else None, presets=info.config.presets, values=values)
+
+
+def shared_headline(runs: Sequence[tuple[RunInfo, Results]]) -> str:
+    """The headline of several runs side by side: the first run's that all runs have a value of."""
+    entries: list[Entries] = [results.entries for _, results in runs]
+    shared = [name for name in entries[0] if all(name in others for others in entries)]
+    headlines = [headline_of(info, results) for info, results in runs]
+    order = [*dict.fromkeys(name for name in headlines if name in shared), *shared]
+    if len(runs) == 1:
+        return order[0]
+    with_value = (name for name in order if all(others[name].value is not None for others in entries))
+    return next(with_value, order[0])

@@ -1,10 +1,10 @@
-"""Scoring a batch: a failure stays with its sample and never becomes a score."""
+"""Scoring a batch, where a failure stays with its sample and never becomes a score, and aggregating the scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,11 +20,22 @@ from multimodal_eval.core.errors import (
 )
 from multimodal_eval.core.failures import ERROR_PATTERNS, answers_of, compiled_patterns, is_error_message
 from multimodal_eval.core.function_metric import FunctionScorer
-from multimodal_eval.core.metric import Bounds, Metric, Scorer, blank_value, is_number
-from multimodal_eval.core.metric_failures import exit_error, failure_text
+from multimodal_eval.core.metric import (
+    Aggregate,
+    Bounds,
+    Kind,
+    M,
+    Metric,
+    Scorer,
+    blank_value,
+    is_number,
+    part_bounds,
+    within,
+)
+from multimodal_eval.core.metric_failures import blamed_on, exit_error, failure_text
 from multimodal_eval.core.retries import GaveUpError, Retries
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import UNREAD, Score, unscored
+from multimodal_eval.core.score import MEAN, UNREAD, Estimate, Mean, Rows, Score, mean_estimate, unscored
 from multimodal_eval.core.scores import OK, STATUSES, Scores, code_of, joined
 
 if TYPE_CHECKING:
@@ -92,7 +103,13 @@ def _refused(metric: Metric, batch: Batch, error_patterns: Sequence[str]) -> tup
     for row, reason in answers.failed.items():
         scores.refuse(row, "error", reason)
         is_ready[row] = False
-    _refuse_missing(metric, batch, scores, is_ready)
+    missing: dict[int, list[str]] = {}  # the reason names all inputs that are missing
+    for need in metric.needs:
+        for row in (rows_without(batch, need) & is_ready).nonzero()[0].tolist():
+            missing.setdefault(row, []).append(need)
+    for row, needs in missing.items():
+        scores.refuse(row, "missing_input", f"no {', '.join(needs)}".replace("|", " or "))
+        is_ready[row] = False
     blank = blank_value(metric)
     if blank is not None:
         fault = value_fault(blank, metric.bounds)
@@ -101,17 +118,6 @@ def _refused(metric: Metric, batch: Batch, error_patterns: Sequence[str]) -> tup
                 is_ready[row] = False
                 scores.put(row, unscored("error", fault) if fault else Score(float(blank)))
     return scores, is_ready
-
-
-def _refuse_missing(metric: Metric, batch: Batch, scores: Scores, is_ready: NDArray[np.bool_]) -> None:
-    """Refuse the rows that lack an input; the reason names all inputs that are missing."""
-    missing: dict[int, list[str]] = {}
-    for need in metric.needs:
-        for row in (rows_without(batch, need) & is_ready).nonzero()[0].tolist():
-            missing.setdefault(row, []).append(need)
-    for row, needs in missing.items():
-        scores.refuse(row, "missing_input", f"no {', '.join(needs)}".replace("|", " or "))
-        is_ready[row] = False
 
 
 def _put(scores: Scores, rows: NDArray[np.int64], fresh: Scores) -> None:
@@ -352,3 +358,92 @@ def value_fault(value: object, bounds: Bounds, what: str = "value") -> str | Non
     if (low is not None and number < low - ROUNDING) or (high is not None and number > high + ROUNDING * high):
         return f"RANGE: the {what} {number!r} is outside [{low}, {high}]"
     return None
+
+
+# The aggregate of a metric, checked: a wrong one is refused and never becomes a result.
+
+
+AGGREGATE = "AGGREGATE"
+_COMPOSITE_BOUNDS = (0.0, 1.0)
+_WHAT_TO_DO = "An aggregate must return Estimate(value within the bounds, one finite influence value per row)"
+
+
+def aggregate_of(metric: Metric, part: str = "") -> Aggregate:
+    """The function that aggregates the values of a metric, or of one of its parts."""
+    aggregate = metric.aggregate
+    if isinstance(aggregate, Mapping):
+        return aggregate.get(part, MEAN)
+    return MEAN if part else aggregate
+
+
+def kind_of(metric: Metric, part: str = "") -> Kind:
+    """What the result of the metric, or of one of its parts, is: the mean of the samples, or a corpus score."""
+    return "mean" if isinstance(aggregate_of(metric, part), Mean) else "corpus"
+
+
+def averages(metric: Metric) -> bool:
+    """Whether the metric's result is the mean of its values, to which weights and labels of samples can be applied."""
+    aggregate = aggregate_of(metric)
+    return isinstance(aggregate, Mean) and not aggregate.multiplies
+
+
+def seen_within(metric: M, values: NDArray[np.float64]) -> M:
+    """The metric with the range that the values of a run show, if it concludes it from them."""
+    hook: Callable[..., Bounds] | None = getattr(type(metric), "seen_bounds", None)
+    return within(metric, hook(metric, values)) if hook is not None and len(values) else metric
+
+
+def estimate_of(metric: Metric | None, rows: Rows, part: str = "") -> Estimate:
+    """The metric's aggregate of its values, or of one part. None is a composite that is a mean.
+
+    Refused if the value is not finite or outside the metric's bounds, or if there is not one finite influence value per
+    row.
+    """
+    from dataclasses import replace
+
+    if metric is None:
+        return replace(mean_estimate(rows), bounds=_COMPOSITE_BOUNDS)
+    name = f"{metric.name}.{part}" if part else metric.name
+    with blamed_on(name, "aggregating its scores"):
+        estimate = aggregate_of(metric, part)(rows)
+    if not isinstance(estimate, Estimate):
+        raise _refusal(name, f"it returned {shorten(estimate)}")
+    bounds = part_bounds(metric).get(part, estimate.bounds) if part else metric.bounds
+    if fault := value_fault(estimate.value, bounds):
+        raise _refusal(name, fault.partition(": ")[2])
+    influence = _vector(name, "influence", estimate.influence, len(rows))
+    vectors: dict[str, Any] = {}
+    if influence is not estimate.influence:
+        vectors["influence"] = influence
+    for what in ("strata", "contributions"):
+        given = getattr(estimate, what)
+        if given is not None:
+            _vector(name, what, given, len(rows))
+    if bounds != estimate.bounds:
+        vectors["bounds"] = bounds
+    if not vectors and type(estimate.value) is float:
+        return estimate
+    return replace(estimate, value=float(estimate.value), **vectors)
+
+
+def _vector(name: str, what: str, values: object, count: int) -> NDArray[np.float64]:
+    """One finite number per row; float64 arrays are returned as they are."""
+    import numpy as np
+
+    try:
+        vector = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise _refusal(name, f"`{what}` is {shorten(values)}") from None
+    if vector.dtype.kind not in "fiu":
+        raise _refusal(name, f"`{what}` has values of type {vector.dtype}, which are not numbers")
+    if vector.shape != (count,):
+        size = f"{len(vector):,} values" if vector.ndim == 1 else f"the shape {vector.shape}"
+        raise _refusal(name, f"`{what}` has {size} for {count:,} rows")
+    if not np.isfinite(vector).all():
+        row = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise _refusal(name, f"`{what}` is {vector[row]} in row {row}")
+    return vector if vector.dtype == np.float64 else vector.astype(np.float64)
+
+
+def _refusal(name: str, fault: str) -> MetricError:
+    return MetricError(f"{AGGREGATE}: {name}: {fault}. {_WHAT_TO_DO}")

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["protect_streams", "protected_streams", "storable", "unprotected", "visible"]
+__all__ = ["protect_streams", "protected_streams", "shortened", "storable", "unprotected", "visible"]
+
+LONGEST = 4_000  # characters of a shown text
 
 # C0 without tab and line feed, DEL, C1, the line and paragraph separators, and the controls that reorder text.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -22,6 +24,13 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 def visible(text: str) -> str:
     r"""The text with control characters as escapes: \u001b. These are also valid in the strings of JSON."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Cut a text that is too long and state how many characters are missing."""
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]} … ({len(text) - longest:,} characters more)"
 
 
 def storable(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from multimodal_eval.core.display import printed
 from multimodal_eval.core.figure import Figure
-from multimodal_eval.display.names import printed
 
 __all__ = [
     "Block",

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from multimodal_eval.core.display import p_comparison
-from multimodal_eval.display.names import printed
+from multimodal_eval.core.display import p_comparison, printed
 from multimodal_eval.display.wording import Tone, Verdict, amount, counted, estimate, label, listed, plain, signed
 
 if TYPE_CHECKING:

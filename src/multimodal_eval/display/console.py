@@ -58,11 +58,8 @@ def styled(*pieces: str | tuple[str, str]) -> Text:
     """A text from pieces, each with or without a style: ("refused", "red"), ": no gold labels"."""
     from rich.text import Text
 
-    return Text.assemble(*(visible(piece) if isinstance(piece, str) else _visible_piece(*piece) for piece in pieces))
-
-
-def _visible_piece(text: str, style: str) -> tuple[str, str]:
-    return visible(text), style
+    styles = [("", piece) if isinstance(piece, str) else (piece[1], piece[0]) for piece in pieces]
+    return Text.assemble(*((visible(text), style) for style, text in styles))
 
 
 def warning(line: str) -> Text:
@@ -75,18 +72,13 @@ def as_text(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def fits(out: Console, table: Table) -> bool:
-    """Whether the terminal is wide enough for the table without wrapped cells."""
-    return _widths(out, table).maximum <= out.width
-
-
 def fitting(out: Console, build: Callable[[Collection[str]], Table], optional: Sequence[str]) -> Table:
     """The table with the most columns that the terminal is wide enough for; `build` gets the columns to omit.
 
     Columns are omitted in the order of `optional`.
     """
     tables = [build(optional[:count]) for count in range(len(optional) + 1)]
-    return next((table for table in tables if fits(out, table)), tables[-1])
+    return next((table for table in tables if _widths(out, table).maximum <= out.width), tables[-1])
 
 
 def in_one_piece(out: Console, table: Table) -> bool:

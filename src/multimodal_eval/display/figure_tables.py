@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from multimodal_eval.core.display import DASH
+from multimodal_eval.core.display import DASH, printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.display.blocks import (
     DIGITS,
@@ -26,7 +26,6 @@ from multimodal_eval.display.blocks import (
     Table,
     Tone,
 )
-from multimodal_eval.display.names import printed
 
 __all__ = [
     "INTERVAL",
@@ -77,11 +76,6 @@ def coverage(figure: Figure) -> str:
         return "" if figure.n_scored is None else f"{figure.n_scored:,}"
     counted = f" + {figure.failed:,}" if figure.without_failures is not None else ""
     return f"{figure.n_scored or 0:,}{counted} / {figure.n_total:,}"
-
-
-def interval_head(level: float | None) -> str:
-    """`95% interval`."""
-    return INTERVAL if level is None else f"{100 * level:g}% interval"
 
 
 def in_words(figure: Figure, name: str = "", sign: str = "") -> str:
@@ -203,8 +197,8 @@ def figure_table(figures: Figures, drawn: Sequence[Cell] = ()) -> Table:
     has_marks = any(row.tone in _MARKS for row in rows)
     heads = [*figures.heads, *([""] if drawn else []), *figures.before, figures.value]
     heads += [*([KIND] if has_kind else []), *([STDERR] if has_error else [])]
-    level = levels.pop() if len(levels) == 1 else None
-    heads += [figures.interval or interval_head(level), *([figures.counts] if has_counts else [])]
+    interval = f"{100 * levels.pop():g}% interval" if len(levels) == 1 else INTERVAL
+    heads += [figures.interval or interval, *([figures.counts] if has_counts else [])]
     heads += [*figures.after, *([""] if has_marks else [])]
     listed = []
     for place, row in enumerate(rows):

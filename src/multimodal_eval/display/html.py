@@ -9,6 +9,7 @@ from math import isfinite
 from markupsafe import Markup, escape
 
 from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.visible import shortened
 from multimodal_eval.display.blocks import (
     Block,
     Card,
@@ -40,7 +41,7 @@ from multimodal_eval.display.figure_tables import (
     shown_rows,
     strengths,
 )
-from multimodal_eval.display.plain_text import shortened, visible
+from multimodal_eval.display.plain_text import visible
 from multimodal_eval.display.renderer import Renderer
 from multimodal_eval.display.scales import Scale, nice_scale
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from multimodal_eval.core.display import DASH, number, p_value
+from multimodal_eval.core.display import DASH, number, p_value, printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.display.blocks import (
     Block,
@@ -26,7 +26,6 @@ from multimodal_eval.display.blocks import (
     Verdict,
 )
 from multimodal_eval.display.comparison_verdict import MARGINS, carried, of_comparison
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:

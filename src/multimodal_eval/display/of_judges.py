@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from multimodal_eval.core.display import DASH, number
+from multimodal_eval.core.display import DASH, number, printed
 from multimodal_eval.core.judge_records import Agreement, JudgeFindings, JudgesReport, Rate, Variance
 from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_labels import calibration_blocks, rate_figure
 from multimodal_eval.display.wording import counted, estimate
 

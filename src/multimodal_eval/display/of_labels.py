@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from multimodal_eval.core.display import DASH, p_value
+from multimodal_eval.core.display import DASH, p_value, printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import Calibration, Rate
 from multimodal_eval.display.blocks import (
@@ -27,7 +27,6 @@ from multimodal_eval.display.blocks import (
     Tone,
     Verdict,
 )
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted, estimate
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
 from multimodal_eval.analysis.preferences import Preference, conclusion
-from multimodal_eval.core.display import DASH, number, p_comparison, p_value
+from multimodal_eval.core.display import DASH, number, p_comparison, p_value, printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import rates_by_the_judge
 from multimodal_eval.display.blocks import (
@@ -25,7 +25,6 @@ from multimodal_eval.display.blocks import (
     Verdict,
 )
 from multimodal_eval.display.figure_tables import LOWER
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_judges import FIRST, TURNED
 from multimodal_eval.display.wording import counted, estimate, label, listed
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from multimodal_eval.core.display import number
+from multimodal_eval.core.display import number, printed
 from multimodal_eval.core.records import LOG
 from multimodal_eval.core.score import BY_JUDGE, UNREAD
 from multimodal_eval.display.blocks import Block, FigureRow, Figures, Finding, Folded, Row, Table, Text
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_generation import generation_lines
 from multimodal_eval.display.of_judges import judge_blocks
 from multimodal_eval.display.run_findings import lint_findings, warnings_of
@@ -50,8 +49,6 @@ _COCO_NAMES = {"Bleu_4": "bleu", "METEOR": "meteor", "ROUGE_L": "rouge_l", "CIDE
 
 def run_blocks(run: Run) -> Iterator[Block]:
     """Metrics, composite, slices, findings, generation, judges, signatures, folder."""
-    from multimodal_eval.analysis.composite import composite_parts
-
     origin = run.info.config.origin
     if origin is not None and origin.exactness is not None:
         yield _of_recipe(run, origin)
@@ -59,9 +56,8 @@ def run_blocks(run: Run) -> Iterator[Block]:
     rows = [FigureRow(f, remark=remark_of(run, name), is_main=name == leading) for name, f in run.figures.items()]
     title = f"{run.outcome.task or 'metrics'}, {counted(run.outcome.n, 'sample')}{run.info.config.selection}"
     yield Figures(rows, title=title)
-    if (parts := composite_parts(run)) is not None:
-        yield Text(parts.explanation, tone="strong")
-        yield composite_table({"": parts})
+    if run.outcome.composite is not None:
+        yield from _composite_blocks(run)
     if "coco" in run.info.config.presets:
         yield _as_coco_caption(run)
     for column in run.outcome.slices:
@@ -75,6 +71,15 @@ def run_blocks(run: Run) -> Iterator[Block]:
     if run.info.judging:
         yield from judge_blocks(run)
     yield from settings_blocks(run)
+
+
+def _composite_blocks(run: Run) -> Iterator[Block]:
+    """What the composite is, and its parts."""
+    from multimodal_eval.analysis.composite import composite_parts
+
+    if (parts := composite_parts(run)) is not None:
+        yield Text(parts.explanation, tone="strong")
+        yield composite_table({"": parts})
 
 
 _POINTS = re.compile(r"points of ([0-9]+)")

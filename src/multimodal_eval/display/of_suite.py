@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace as changed
 
-from multimodal_eval.core.display import DASH, p_comparison, p_value
+from multimodal_eval.core.display import DASH, p_comparison, p_value, printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.judge_records import measures_the_judge
 from multimodal_eval.display.blocks import (
@@ -26,7 +26,6 @@ from multimodal_eval.display.blocks import (
     Tone,
     Verdict,
 )
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted, estimate, listed, signed
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import Protocol
 from markupsafe import Markup
 
 from multimodal_eval.core.figure import Bounds, Figure
+from multimodal_eval.core.visible import shortened
 from multimodal_eval.display.blocks import Block, Drawing, Finding, Folded, Lines, Notes, Row, Table, Text
 from multimodal_eval.display.drawings import STYLE, dots
 from multimodal_eval.display.figure_tables import between, in_words, number
 from multimodal_eval.display.html import HtmlRenderer, content_of, shown, sign_of
-from multimodal_eval.display.plain_text import shortened, visible
+from multimodal_eval.display.plain_text import visible
 from multimodal_eval.display.scales import Scale
 
 __all__ = ["PageRenderer", "ViewerRenderer", "interval_drawing"]

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
-LONGEST = 4_000  # characters of a shown text
+from multimodal_eval.core.visible import LONGEST, shortened
+
 LONGEST_READ = 100_000  # of a text that somebody must read as a whole
 
 _ALLOWED = "\n\t\u200c\u200d"  # newline, tab, and the joiners that emoji and some scripts need
@@ -42,13 +43,6 @@ def visible(text: str) -> str:
     if _PRINTABLE.fullmatch(text):
         return text
     return "".join(f"[{piece}]" if is_code else piece for piece, is_code in pieces(text))
-
-
-def shortened(text: str, longest: int = LONGEST) -> str:
-    """Cut a text that is too long and state how many characters are missing."""
-    if len(text) <= longest:
-        return text
-    return f"{text[:longest]} … ({len(text) - longest:,} characters more)"
 
 
 def as_html(text: object, longest: int = LONGEST) -> Markup:

@@ -84,7 +84,7 @@ def warnings_of(
     """What to say about the scores of a run, and what lint found in its answers; what both say is said once."""
     if findings is None:
         findings = run.lint_report().findings if run.is_linted else ()
-    linted = list(lint_findings(findings, explained=explained))
+    linted = list(lint_findings(findings, explained=explained)) if findings else []
     said = []
     for finding in run_findings(run):
         code = BLANK if finding.what == _BLANK else UNSCORED if finding.what.startswith("samples unscored") else ""
@@ -119,14 +119,15 @@ def findings_of_runs(findings: Mapping[str, Sequence[Finding]]) -> list[Finding]
 
 def _about(run: Run, name: str, entry: Figure) -> Iterator[Finding]:
     """What is said of one metric."""
-    if absent := _absent(run, name):
+    if run.info.imported is not None and (absent := _absent(run, name)):
         yield Finding("samples without such a score in the log", count=absent, total=entry.n_total)
     if (unscored := unscored_of(run, name)) is not None:
         yield Finding(_explained(run, name, unscored).what, count=unscored.count, total=unscored.total)
     for warning, count in entry.coverage.warnings.items():
         yield Finding(warning_text(warning), count=count, total=entry.n_total)
-    if (method := _without_interval(entry)) is not None:
-        yield Finding(method)
+    has_value = any(figure.value is not None for figure in (entry, *entry.parts.values()))
+    if entry.stderr is None and has_value:  # then the method says why there is no interval
+        yield Finding(entry.method)
 
 
 def warning_text(warning: str) -> str:
@@ -140,7 +141,7 @@ def notes(run: Run) -> list[str]:
     unanswered = 0 if run.info.counts is None else run.info.counts.unmatched_data
     if unanswered and any(signature.counts_the_corpus for signature in run.info.signatures.values()):
         lines.append(f"the document frequencies also count {unanswered:,} images that have references but no answer")
-    return [*lines, *claims(run)]
+    return [*lines, *claims(run)] if run.info.config.judges else lines
 
 
 def _explained(run: Run, name: str, unscored: Unscored) -> Unscored:
@@ -159,7 +160,8 @@ def _absent(run: Run, metric: str) -> int:
 def unscored_of(run: Run, metric: str) -> Unscored | None:
     """The samples that the metric should have scored; None if it scored them all."""
     entry, judging = run.entries[metric], run.info.judging.get(metric)
-    skipped = _absent(run, metric) if judging is None else judging.skipped
+    absent = 0 if run.info.imported is None else _absent(run, metric)
+    skipped = absent if judging is None else judging.skipped
     unscored = entry.coverage.missing - skipped
     if unscored <= 0:
         return None
@@ -206,9 +208,3 @@ def _measures_its_judge(run: Run, name: str) -> bool:
     if run.info.config.judges[name].form == "extract":
         return False
     return entry is not None and entry.value is not None and entry.calibrated is None
-
-
-def _without_interval(entry: Figure) -> str | None:
-    """Why a score has no interval; None if it has one."""
-    has_parts = any(part.value is not None for part in entry.parts.values())
-    return entry.method if entry.stderr is None and (entry.value is not None or has_parts) else None

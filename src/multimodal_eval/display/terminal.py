@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.visible import shortened
 from multimodal_eval.display.blocks import (
     Block,
     Cell,
@@ -27,7 +28,6 @@ from multimodal_eval.display.blocks import (
 )
 from multimodal_eval.display.console import as_text, console, fitting, in_one_piece, styled, warning
 from multimodal_eval.display.figure_tables import as_figures, figure_table, in_words, shown_rows, without_drawings
-from multimodal_eval.display.plain_text import shortened
 from multimodal_eval.display.renderer import Renderer
 from multimodal_eval.display.scales import Scale
 

@@ -14,7 +14,9 @@ import sqlite3
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 
@@ -51,9 +53,6 @@ class AnswerCache:
     def __init__(
         self, label: str, *, on: bool = True, accept_truncated: bool = False, retry_failures: bool = False
     ) -> None:
-        name = file_name_part(label)[:_LONGEST_NAME]
-        digest = sha256(label.encode()).hexdigest()[:8]  # labels may differ in other characters, or at the end
-        self.path = cache_path(f"answers-{name}-{digest}", VERSION)
         self.label = label
         self.on = on and are_caches_on()
         self._accept_truncated, self._retry_failures = accept_truncated, retry_failures
@@ -70,6 +69,13 @@ class AnswerCache:
         is_on = config.use_cache and is_cacheable(generator)
         settings = {"accept_truncated": config.accept_truncated, "retry_failures": config.retry_failures}
         return cls(generator.label, on=is_on, **settings)
+
+    @cached_property
+    def path(self) -> Path:
+        """The file of this generator."""
+        name = file_name_part(self.label)[:_LONGEST_NAME]
+        digest = sha256(self.label.encode()).hexdigest()[:8]  # labels may differ in other characters, or at the end
+        return cache_path(f"answers-{name}-{digest}", VERSION)
 
     def get(self, request: Request) -> Exchange | None:
         """The cached exchange of a request, which takes no time; None if there is none, or a failure to ask again."""

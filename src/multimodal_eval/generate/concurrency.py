@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import ceil, exp, sqrt
-from types import TracebackType
 
 from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.protocol import MalformedReplyError
@@ -181,7 +181,9 @@ class Load:
         if is_answered:
             self._successes += 1
             self.latency += (now - ticket.started - self.latency) / min(self._successes, _MEAN_OF)
-            self._carry(now)
+            kept = self._kept(now)
+            self._recent, self._seconds = self._recent * kept + 1, self._seconds * kept + now - self._counted_at
+            self._counted_at = now
         if self.is_down:
             self.revive()
             return
@@ -254,11 +256,6 @@ class Load:
 
     def _is_severe(self, trial: _Trial, share: float) -> bool:
         return trial.share >= self.usual + share * (1 - self.usual)
-
-    def _carry(self, now: float) -> None:
-        kept = self._kept(now)
-        self._recent, self._seconds = self._recent * kept + 1, self._seconds * kept + now - self._counted_at
-        self._counted_at = now
 
     def _kept(self, now: float) -> float:
         return exp((self._counted_at - now) / max(_RECENT * self.latency, 1e-6))
@@ -377,9 +374,16 @@ class Controller:
         """Whether the endpoint has failed many times in a row."""
         return self.load.is_down
 
-    def slot(self) -> _Slot:
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Ticket]:
         """Wait for a slot and hold it: `async with`. How the block ends changes the load."""
-        return _Slot(self)
+        ticket = await self.enter()
+        try:
+            yield ticket
+        except BaseException as failure:
+            self.leave(ticket, failure)
+            raise
+        self.leave(ticket, None)
 
     async def enter(self) -> Ticket:
         """Wait for a slot. Cancelling the wait gives it back."""
@@ -448,21 +452,3 @@ class Controller:
         self._growth = None
         self.load.grow()
         self._wake()
-
-
-class _Slot:
-    """A slot of a controller."""
-
-    __slots__ = ("_controller", "_ticket")
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-
-    async def __aenter__(self) -> Ticket:
-        self._ticket = await self._controller.enter()
-        return self._ticket
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._controller.leave(self._ticket, error)

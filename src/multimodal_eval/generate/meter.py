@@ -75,11 +75,6 @@ class Meter:
         return cls(config.price, config.budget, spent, most_output=tokens, purse=purse)
 
     @property
-    def budget(self) -> float | None:
-        """What may be spent."""
-        return self.purse.budget
-
-    @property
     def spent(self) -> float:
         """What is spent, also by earlier processes, and by others that share the budget."""
         return self.purse.spent
@@ -129,10 +124,10 @@ class Meter:
 
     def _refusal(self, most: float) -> str:
         assert self.price is not None
-        assert self.budget is not None
+        assert self.purse.budget is not None
         currency = self.price.currency
         return (
-            f"the budget of {money(self.budget, currency)} does not allow another request: "
+            f"the budget of {money(self.purse.budget, currency)} does not allow another request: "
             f"{money(self.spent, currency)} are spent, and a request may cost up to {money(most, currency)}"
         )
 
@@ -166,7 +161,7 @@ class Metered:
                 self._meter.release(unused.number)
 
     async def _reserved(self, request: Request) -> _Reserved:
-        estimated = 0 if self._meter.budget is None else input_tokens(request)
+        estimated = 0 if self._meter.purse.budget is None else input_tokens(request)
         return _Reserved(await self._meter.reserve(estimated), estimated)
 
     async def answer(self, request: Request) -> Answer:

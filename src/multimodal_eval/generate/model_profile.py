@@ -58,9 +58,7 @@ def with_profile(settings: Mapping[str, Any]) -> JsonObject:
 
 def with_thinking(config: GenerationConfig) -> GenerationConfig:
     """The configuration with the fields that switch thinking on or off, as the profile says."""
-    if config.thinking is None:
-        return config
-    switch = {} if config.profile_content is None else _switch(config.profile_content, on=config.thinking)
+    switch = {} if config.profile_content is None else _switch(config.profile_content, on=bool(config.thinking))
     if not switch:
         word = "on" if config.thinking else "off"
         raise ConfigError(f"`thinking` needs a `profile` whose section `thinking` says how it is switched {word}")
@@ -68,12 +66,10 @@ def with_thinking(config: GenerationConfig) -> GenerationConfig:
     return msgspec.structs.replace(config, parameters=parameters)
 
 
-def signature_of(config: GenerationConfig) -> str | None:
-    """The name of the profile, with a digest of its content; None without one."""
-    if config.profile is None or config.profile_content is None:
-        return None
-    content = msgspec.json.encode(config.profile_content, order="deterministic")
-    return f"{Path(config.profile).name}@{sha256(content).hexdigest()[:12]}"
+def signature_of(profile: str, content: ModelProfile) -> str:
+    """The name of a profile, with a digest of its content."""
+    encoded = msgspec.json.encode(content, order="deterministic")
+    return f"{Path(profile).name}@{sha256(encoded).hexdigest()[:12]}"
 
 
 def _switch(profile: ModelProfile, *, on: bool) -> JsonObject:

@@ -172,9 +172,8 @@ def with_files(config: GenerationConfig) -> GenerationConfig:
             schema = msgspec.json.decode(_content(config.schema, "JSON Schema"), type=dict[str, Any])
         except msgspec.MsgspecError as error:
             raise ConfigError(f"`schema`: {config.schema} must be a JSON object: {error}") from None
-    return with_thinking(
-        msgspec.structs.replace(config, template=template, system=system, shots=shots, answer_schema=schema)
-    )
+    config = msgspec.structs.replace(config, template=template, system=system, shots=shots, answer_schema=schema)
+    return config if config.thinking is None else with_thinking(config)
 
 
 def _content(name: str, what: str) -> str:
@@ -237,8 +236,8 @@ class Prompts:
             settings["history"] = "yes"
         if config.probe is not None:
             settings["probe"] = config.probe
-        if (profile := signature_of(config)) is not None:
-            settings["profile"] = profile
+        if config.profile is not None and config.profile_content is not None:
+            settings["profile"] = signature_of(config.profile, config.profile_content)
         if config.answers_per_request > 1:
             settings["answers_per_request"] = config.answers_per_request
         if config.thinking is not None:

@@ -77,8 +77,9 @@ def is_python_file(model: str) -> bool:
 
 def find_generator(config: GenerationConfig) -> Generator:
     """The generator of a configuration, whose settings will be stored."""
-    refuse_secrets(config)
-    _refuse_twice(config.parameters)
+    if config.parameters.extra:
+        refuse_secrets(config)
+        _refuse_twice(config.parameters)
     provider, _, model = config.model.partition(":")
     if provider in BUILT_IN:
         module = import_module(f"multimodal_eval.generate.providers.{BUILT_IN[provider][0]}")

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal_eval._native import Captions
-from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import InputError, Problem, shorten
 from multimodal_eval.core.machine import cores
 from multimodal_eval.core.metric import configured
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.scoring import aggregate_of
 from multimodal_eval.evaluation.metrics.bleu import compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.metrics.meteor import compute_meteor
 from multimodal_eval.evaluation.metrics.spice import compute_spice

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.core.aggregates import estimate_of
+from multimodal_eval.analysis.columns import Averaging
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import check_state, default_state, fitted
 from multimodal_eval.core.display import Displayed
@@ -23,7 +22,7 @@ from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
 from multimodal_eval.core.scores import Scores
-from multimodal_eval.core.scoring import score_rows, with_failures_marked
+from multimodal_eval.core.scoring import estimate_of, score_rows, with_failures_marked
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.data.readers.memory_input import MemoryInput
 from multimodal_eval.data.readers.problems import Problems

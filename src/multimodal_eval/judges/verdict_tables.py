@@ -7,6 +7,7 @@ exchanges/METRIC.part-00000.parquet   one row per question: times, attempts and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -97,22 +98,19 @@ def verdict_column(table: pa.Table, first_row: int, count: int) -> pa.Array:
     rows: list[list[Verdict]] = [[] for _ in range(count)]
     for row, place, exchange in rows_of(table):
         rows[row - first_row].append(Verdict(place, exchange.outcome))
-    return pa.array([_ENCODER.encode(sorted(verdicts, key=_place)).decode() for verdicts in rows], pa.string())
+    return pa.array(
+        [_ENCODER.encode(sorted(verdicts, key=attrgetter("place"))).decode() for verdicts in rows], pa.string()
+    )
 
 
-def with_verdicts(batch: Batch, folder: RunFolder, part: int, metrics: Sequence[str]) -> Batch:
+def with_verdicts(batch: Batch, folder: RunFolder, part: int, first_row: int, metrics: Sequence[str]) -> Batch:
     """The samples of a part with the verdicts on them. Raises MissingFileError if a part of verdicts is missing."""
-    first = sum(folder.read_info().parts[:part])
     for metric in metrics:
         table = folder.read_part(verdicts_kind(metric), part)
-        batch = batch.with_column(column_name(metric), verdict_column(table, first, len(batch)))
+        batch = batch.with_column(column_name(metric), verdict_column(table, first_row, len(batch)))
     return batch
 
 
 def verdicts_in(text: str) -> list[Verdict]:
     """The verdicts on a sample, by their places."""
     return _DECODER.decode(text)
-
-
-def _place(verdict: Verdict) -> Place:
-    return verdict.place

@@ -20,17 +20,16 @@ from multimodal_eval.analysis.pairing import require_same_statistics, scored_row
 from multimodal_eval.analysis.suite_table import SuiteCell, SuiteTable
 from multimodal_eval.contests.shared_task.judging import Outcome, Refused
 from multimodal_eval.core.csv_cells import csv_lines
+from multimodal_eval.core.display import printed
 from multimodal_eval.core.errors import MultimodalEvalError
-from multimodal_eval.core.headline import shared_headline
-from multimodal_eval.core.records import COMPOSITE, to_json
+from multimodal_eval.core.records import COMPOSITE, shared_headline, to_json
 from multimodal_eval.core.visible import visible
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.display.html import HtmlRenderer
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_suite import suite_table_blocks
 from multimodal_eval.display.page import PageRenderer
-from multimodal_eval.display.results import blocks_of
+from multimodal_eval.display.renderer import blocks_of
 from multimodal_eval.display.wording import Verdict
 from multimodal_eval.evaluation.cards import card_text
 from multimodal_eval.report.distributions import Distribution, Histogram, distribution, histogram

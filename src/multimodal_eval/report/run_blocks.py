@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from multimodal_eval.core.display import DASH, number
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.visible import shortened
 from multimodal_eval.data.runs.sample_rows import SampleRow, SampleRows
 from multimodal_eval.display.blocks import Block, Card, Drawing, Folded, Gallery, Row, Table, Text
-from multimodal_eval.display.plain_text import shortened, visible
+from multimodal_eval.display.plain_text import visible
 from multimodal_eval.display.wording import counted
 from multimodal_eval.media.policy import MediaPolicy
 from multimodal_eval.report.media import media_name, media_policy, thumbnail

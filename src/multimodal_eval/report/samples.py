@@ -20,9 +20,9 @@ from multimodal_eval.analysis.pairing import RowNumbers, ScoredRows, Vector
 from multimodal_eval.core.records import COMPOSITE, RunInfo
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import UNREAD
+from multimodal_eval.core.visible import shortened
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_rows import read_rows, rows_by_part
-from multimodal_eval.display.plain_text import shortened
 from multimodal_eval.evaluation.choices import GoldError, gold_letters, options_of
 from multimodal_eval.report.highlight import Span, marked
 from multimodal_eval.report.media import (

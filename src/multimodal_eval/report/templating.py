@@ -12,7 +12,8 @@ from msgspec import to_builtins
 from multimodal_eval import __version__
 from multimodal_eval.core.display import DASH, p_value
 from multimodal_eval.core.machine import package_version
-from multimodal_eval.display.plain_text import as_html, codes_marked, shortened, visible
+from multimodal_eval.core.visible import shortened
+from multimodal_eval.display.plain_text import as_html, codes_marked, visible
 from multimodal_eval.display.wording import counted
 from multimodal_eval.report.compiled_templates import SETTINGS, CompiledTemplates
 from multimodal_eval.report.highlight import Span, both_ends

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from multimodal_eval.core.display import printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.display.comparison_verdict import of_comparison
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_judges import consistency
 from multimodal_eval.display.run_findings import unscored_of
 from multimodal_eval.display.wording import Tone, Verdict, counted, estimate, label, listed, plain, share

@@ -74,7 +74,8 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     base = msgspec.to_builtins(load_config(source, generation.get("model") if isinstance(generation, dict) else None))
     if isinstance(settings.get("metrics"), str):
         settings["metrics"] = _split(settings["metrics"])
-    settings = _with_declared_judges(settings)
+    if any(isinstance(entry, JudgeConfig) for entry in settings.get("metrics") or ()):
+        settings = _with_declared_judges(settings)
     if isinstance(settings.get("annotators"), str):
         settings["annotators"] = _split(settings["annotators"])
     if isinstance(settings.get("human"), str):
@@ -94,7 +95,11 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
         changes["map"] = merged_columns(base.get("map", {}), changes["map"])
     if isinstance(changes.get("human"), dict):
         changes["human"] = {**base.get("human", {}), **changes["human"]}
-    config = _with_judges(_converted({**base, **changes}, "the settings"))
+    config = _converted({**base, **changes}, "the settings")
+    if config.judges or any(entry.startswith(PREFIX) for entry in config.metrics or ()):
+        from multimodal_eval.run.judging import with_judges
+
+        config = with_judges(config)  # with the content of their files
     # Absolute paths: a resumed run must find plug-ins, images and the files in options from any working directory.
     return msgspec.structs.replace(
         config,
@@ -107,21 +112,10 @@ def overlaid(source: ConfigSource, **settings: Any) -> RunConfig:
     )
 
 
-def _with_judges(config: RunConfig) -> RunConfig:
-    """The configuration with the content of its judges' files, if it has judges."""
-    if not config.judges and not any(entry.startswith(PREFIX) for entry in config.metrics or ()):
-        return config
-    from multimodal_eval.run.judging import with_judges
-
-    return with_judges(config)
-
-
 def _with_declared_judges(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with the judges that are among the metrics, by their names."""
     entries = settings.get("metrics")
     declared = [entry for entry in entries or () if isinstance(entry, JudgeConfig)]
-    if not declared:
-        return settings
     for judge in declared:
         if not judge.name:
             raise ConfigError("a JudgeConfig among the metrics needs a name: JudgeConfig(name='helpfulness', …)")
@@ -221,11 +215,11 @@ def is_task_file(data: object) -> bool:
     """Whether the data of a call are a task file, or name a recipe or a task of an installed harness."""
     if not isinstance(data, str | Path):
         return False
+    if Path(data).is_file():
+        return Path(data).suffix.lower() in (".yaml", ".yml")
     from multimodal_eval.benchmarks.recipes import find_recipe
 
-    if harness_of(data) is not None:
-        return True
-    return (Path(data).suffix.lower() in (".yaml", ".yml") and Path(data).is_file()) or find_recipe(data) is not None
+    return harness_of(data) is not None or find_recipe(data) is not None
 
 
 def with_task(

@@ -24,12 +24,11 @@ from multimodal_eval.run.engine.base import Engine
 from multimodal_eval.run.generation import Model, generation_again, with_changes
 from multimodal_eval.run.judging import Judge, JudgeSettings, models_of, with_effort
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
-from multimodal_eval.run.opening import opened_again
 from multimodal_eval.run.plan import Plan, generating_plan, make_plan, metric_names
 from multimodal_eval.run.progress import recorded, shown
 from multimodal_eval.run.rescore import Earlier
 from multimodal_eval.run.runner import execute
-from multimodal_eval.run.start import described_metrics
+from multimodal_eval.run.start import described_metrics, opened_again
 from multimodal_eval.run.step import WORKING, RunContext
 
 __all__ = ["Asked", "continue_run", "execute_again", "find_damage", "refuse_damage", "resumed_plan", "with_metrics"]
@@ -57,7 +56,7 @@ def continue_run(
     """Make what the folder of a run lacks. `settle` notes what the command changes, when the folder is locked."""
     folder = consent.folder
     with folder.locked(), (engine or Engine()).executor(plan) as executor, shown(progress) as report:
-        run = RunContext(plan, folder, accept_open=accept_open, engine=executor, progress=report)
+        run = RunContext(plan, folder, folder.read_info(), accept_open=accept_open, engine=executor, progress=report)
         settle(run, consent)
         if run.info.rescored_from is not None:
             earlier = Earlier(Run(run.info.rescored_from), run.plan)
@@ -125,12 +124,12 @@ def with_metrics(run: RunContext, consent: Consent) -> None:
     )
     refuse_missing_fields(plan, run.folder, info)
     rewrite(run.folder, run.info, info)
-    run.keep(run.folder.read_info())
+    run.info = run.folder.read_info()
 
 
 def _rewrite(run: RunContext, **fields: Any) -> None:
     rewrite(run.folder, run.info, msgspec.structs.replace(run.info, **fields))
-    run.keep(run.folder.read_info())
+    run.info = run.folder.read_info()
 
 
 def _described_model(info: RunInfo, settings: GenerationConfig) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.evaluation.metrics_registry import is_available, list_available, resolve
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.evaluate import evaluate
-from multimodal_eval.run.opening import Data
 from multimodal_eval.run.rescore import rescore
+from multimodal_eval.run.start import Data
 
 __all__ = ["crosswalk", "crosswalk_settings", "rules_of_metric"]
 

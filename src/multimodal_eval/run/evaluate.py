@@ -13,7 +13,6 @@ from multimodal_eval.core.config import JudgeConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.data.runs.grants import Consent
-from multimodal_eval.data.runs.progress_file import is_recorded, remove_progress
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder, faults
 from multimodal_eval.data.runs.storage import Location
@@ -22,8 +21,8 @@ from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.generation import Model, generation_of, label_of, settled
 from multimodal_eval.run.judging import Judge, JudgeSettings, with_judge
 from multimodal_eval.run.nothing_scored import refuse_unscored
-from multimodal_eval.run.opening import Data, planned
-from multimodal_eval.run.start import start
+from multimodal_eval.run.progress import is_recorded, remove_progress
+from multimodal_eval.run.start import Data, planned, start
 
 __all__ = ["evaluate", "resume"]
 

@@ -26,10 +26,9 @@ from multimodal_eval.run.continuing import Asked, continue_run, resumed_plan, wi
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.generation import Model, generation_of, label_of, settled
 from multimodal_eval.run.judging import Judge, JudgeSettings
-from multimodal_eval.run.opening import Data, planned
 from multimodal_eval.run.plan import Plan
 from multimodal_eval.run.rescore import refuse_columns, rescoring_plan
-from multimodal_eval.run.start import start
+from multimodal_eval.run.start import Data, planned, start
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,9 +42,11 @@ class GeneratedRun(HasHtml):
     `samples()` has them with the samples, `answers()` as an Arrow table with status, reason, reasoning and tokens.
     """
 
-    def __init__(self, location: Location | RunFolder, scratch: Path | None = None) -> None:
+    def __init__(
+        self, location: Location | RunFolder, scratch: Path | None = None, info: RunInfo | None = None
+    ) -> None:
         self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
-        self.info: RunInfo = self.folder.read_info()
+        self.info: RunInfo = self.folder.read_info() if info is None else info
         if self.info.generation is None or not self.info.has_answers or self.info.judging or self.info.signatures:
             raise RunFolderError(_not_generated(self.folder, self.info))
         self._scratch = scratch
@@ -112,7 +113,7 @@ def generate(
         raise ConfigError("`generate` needs a model: PROVIDER:NAME, a generator or a function")
     plan, source = planned(configured, data, None, scores=False)
     generation = generation_of(plan, model)
-    return GeneratedRun(*start(plan, source, output, progress=progress, overwrite=overwrite, generation=generation))
+    return GeneratedRun(*start(plan, source, output, progress=progress, overwrite=overwrite, generation=generation)[:3])
 
 
 def continue_generation(

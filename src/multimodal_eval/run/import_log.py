@@ -39,8 +39,7 @@ from multimodal_eval.data.runs.suite_folder import (
 )
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.engine.base import Engine, EngineName
-from multimodal_eval.run.opening import planned
-from multimodal_eval.run.start import start
+from multimodal_eval.run.start import planned, start
 
 __all__ = [
     "FoundLog",

@@ -66,15 +66,10 @@ class JudgeSettings(msgspec.Struct, frozen=True):
             return cls()
         return cls(list(judge) if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge])
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is set."""
-        return self == JudgeSettings()
-
 
 def with_judge(config: RunConfig, settings: JudgeSettings | None) -> RunConfig:
     """The configuration with these settings for all its judges. Several models are a panel."""
-    if settings is None or settings.is_empty:
+    if settings is None or settings == JudgeSettings():
         return config
     config = with_extraction(config)
     if not config.judges:
@@ -100,8 +95,10 @@ def _check_fallbacks(config: RunConfig) -> None:
 def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
     """The judge with the settings of a command, on top of those of its file."""
     models = models_of(settings.models) or judge.models
-    models = _each(models, "base_url", settings.addresses, "--judge-url")
-    models = _each(models, "key_env", settings.key_envs, "`key_env`")
+    if settings.addresses:
+        models = _each(models, "base_url", settings.addresses, "--judge-url")
+    if settings.key_envs:
+        models = _each(models, "key_env", settings.key_envs, "`key_env`")
     names = ("repeats", "concurrency", "prices", "budget", "use_cache")
     changes: dict[str, Any] = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
     judge = msgspec.structs.replace(judge, models=models, **changes)
@@ -110,8 +107,6 @@ def with_settings(judge: JudgeConfig, settings: JudgeSettings) -> JudgeConfig:
 
 def _each(models: list[JudgeModel], field: str, values: Sequence[str], option: str) -> list[JudgeModel]:
     """The models with a value for all of them, or with one for each."""
-    if not values:
-        return models
     if len(values) not in (1, len(models)):
         raise ConfigError(f"{option} must be given once, or once for each of the {len(models)} judges")
     several = values if len(values) == len(models) else [values[0]] * len(models)
@@ -261,15 +256,16 @@ def with_judges(config: RunConfig) -> RunConfig:
             raise ConfigError(f"two judges have the name {name!r}. Write another `name` into one of the files")
     metrics = [read[entry].name if entry in read else entry for entry in config.metrics or ()]
     declared = dict(config.judges)
-    changed = {judge.name: _with_declared(judge, declared.pop(judge.name, None)) for judge in read.values()}
-    judges = {**_settled(declared), **changed}
+    changed: dict[str, JudgeConfig] = {}
+    for judge in read.values():
+        own = declared.pop(judge.name, None)
+        changed[judge.name] = judge if own is None else _with_declared(judge, own)
+    judges = {**(_settled(declared) if declared else {}), **changed}
     return msgspec.structs.replace(config, metrics=metrics, judges=judges)
 
 
-def _with_declared(judge: JudgeConfig, declared: JudgeConfig | None) -> JudgeConfig:
+def _with_declared(judge: JudgeConfig, declared: JudgeConfig) -> JudgeConfig:
     """The judge of a file, with the settings that the configuration has for a judge of its name."""
-    if declared is None:
-        return judge
     from multimodal_eval.judges.forms.by_name import check_judge
 
     usual = JudgeConfig()

@@ -12,12 +12,10 @@ from multimodal_eval.core.batch import rows_without
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import InputError, NothingScoredError, Problem
 from multimodal_eval.core.figure import Figure
-from multimodal_eval.core.records import COMPOSITE, Results, RunInfo
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, computed_scores
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
-from multimodal_eval.data.readers.ids import PREFIX
-from multimodal_eval.data.readers.summary import NOT_USED
-from multimodal_eval.evaluation.harness import computed_scores
+from multimodal_eval.data.readers.summary import NOT_USED, PREFIX
 from multimodal_eval.evaluation.metrics_registry import make_task
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from multimodal_eval.analysis.slices import check_strata
 from multimodal_eval.core.config import RunConfig, TaskConfig
 from multimodal_eval.core.errors import ConfigError, NothingNamedError, UnavailableError
 from multimodal_eval.core.failures import refuse_patterns, with_versions
-from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Bounds, Direction, Metric, check_name, configured, known_options, renamed
 from multimodal_eval.core.metric_table import origin
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, leading_metric
 from multimodal_eval.core.registry import PLUGIN, entry_points, load_plugin
 from multimodal_eval.evaluation import metrics_registry
 from multimodal_eval.evaluation.extraction import ExtractingMetric, with_extraction
@@ -146,19 +145,19 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
     """
     for plugin in config.plugins:
         load_plugin(plugin)
-    refuse_patterns(config.patterns)  # refuses a bad one
+    if config.error_patterns is not None:
+        refuse_patterns(config.patterns)
     task = make_task(config)
     if task is None and not config.metrics:
         raise NothingNamedError("name a task (--task captioning) or metrics (--metrics cider_d)")
     config = msgspec.structs.replace(_without_presets(config), error_patterns=with_versions(config.error_patterns))
-    config = _with_task_options(config, task)
     names = metric_names(config)
     for setting in ("options", "complete", "judges"):
         for name in getattr(config, setting):
             if name not in names:
                 _refuse_unknown(names, config)  # a misspelt metric may be the reason
                 raise ConfigError(f"`{setting}`: this run does not compute {name!r}. It computes {', '.join(names)}")
-    config = _with_judge_prices(_settled(_with_labels(config, names), names))
+    config = _settled(config, task, names)
     metrics, unavailable = _split(names, config, stored)
     if unavailable and not config.skip_unavailable:
         raise UnavailableError(_refusal(unavailable, [metric.name for metric in metrics]))
@@ -171,11 +170,14 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
         from multimodal_eval.analysis.human_labels import check_human
 
         check_human(config, metrics)
-    composite, notes = _composite(task, names)
+    composite, notes = (False, []) if task is None else _composite(task, names)
     notes += _left_out_of_presets(config, names)
     extras = [] if task is None or config.metrics else [name for name in task.extras if name not in task.metrics]
     plan = Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
-    _refuse_bad_headline(plan)
+    if config.headline not in (None, "composite" if composite else None, *plan.names):
+        raise ConfigError(
+            f"`headline`: this run does not compute {config.headline!r}. It computes {', '.join(plan.names)}"
+        )
     return plan
 
 
@@ -239,31 +241,6 @@ def _registered(name: str, config: RunConfig) -> Metric:
     return renamed(resolve(config.variants[name]), name)
 
 
-def _with_judge_prices(config: RunConfig) -> RunConfig:
-    """The configuration with the prices of the judges' models. A budget that could not be kept is refused."""
-    if not config.judges:
-        return config
-    from multimodal_eval.run.judging import with_prices
-
-    return msgspec.structs.replace(config, judges={name: with_prices(each) for name, each in config.judges.items()})
-
-
-def _with_task_options(config: RunConfig, task: Task | None) -> RunConfig:
-    """The configuration with the task's options of metrics, on which the run's own options are laid."""
-    names = metric_names(config)
-    options = {} if task is None else {name: values for name, values in task.options.items() if name in names}
-    if not options:
-        return config
-    merged = {name: {**options.get(name, {}), **config.options.get(name, {})} for name in {**options, **config.options}}
-    return msgspec.structs.replace(config, options=merged)
-
-
-def _refuse_bad_headline(plan: Plan) -> None:
-    chosen = plan.config.headline
-    if chosen is not None and (COMPOSITE if chosen == "composite" else chosen) not in plan.names:
-        raise ConfigError(f"`headline`: this run does not compute {chosen!r}. It computes {', '.join(plan.names)}")
-
-
 def needed_resources(config: RunConfig) -> list[str]:
     """The missing resources of a run's metrics that `mmeval fetch` can download."""
     for plugin in config.plugins:
@@ -278,26 +255,32 @@ def needed_resources(config: RunConfig) -> list[str]:
     return list(dict.fromkeys(needed))
 
 
-def _settled(config: RunConfig, names: list[str]) -> RunConfig:
-    """The configuration with options that metrics read from the environment, so that a resumed run uses the same."""
-    options = dict(config.options)
+def _settled(config: RunConfig, task: Task | None, names: list[str]) -> RunConfig:
+    """The configuration with all that a resumed run must not look up again: labels, options and prices.
+
+    The run's own options of a metric are laid on those of its task; a metric may read others from the environment.
+    """
+    options = {} if task is None else {name: values for name, values in task.options.items() if name in names}
+    options = {
+        name: {**options.get(name, {}), **config.options.get(name, {})} for name in {**options, **config.options}
+    }
+    labels, judges = config.labels, config.judges
+    if labels is not None:  # instead of their file
+        if not any(known_options(_resolved(name, config), {"labels": labels}) for name in names):
+            raise ConfigError(f"labels are given, but no metric of this run compares labels: {', '.join(names)}")
+        from multimodal_eval.data.labels.taxonomy import load_taxonomy
+
+        labels = load_taxonomy(labels).to_builtins()
     for name in names:
         given = options.get(name, {})
         settled = configured(_resolved(name, config), given).settle()
         if settled:
             options[name] = {**given, **settled}
-    return msgspec.structs.replace(config, options=options)
+    if judges:  # with the prices of their models; a budget that could not be kept is refused
+        from multimodal_eval.run.judging import with_prices
 
-
-def _with_labels(config: RunConfig, names: list[str]) -> RunConfig:
-    """The configuration with the labels instead of their file, so that a resumed run does not read it again."""
-    if config.labels is None:
-        return config
-    if not any(known_options(_resolved(name, config), {"labels": config.labels}) for name in names):
-        raise ConfigError(f"labels are given, but no metric of this run compares labels: {', '.join(names)}")
-    from multimodal_eval.data.labels.taxonomy import load_taxonomy
-
-    return msgspec.structs.replace(config, labels=load_taxonomy(config.labels).to_builtins())
+        judges = {name: with_prices(each) for name, each in judges.items()}
+    return msgspec.structs.replace(config, options=options, labels=labels, judges=judges)
 
 
 def takes_blank_references(config: RunConfig) -> bool:
@@ -376,9 +359,7 @@ def _refusal(unavailable: dict[str, str], available: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _composite(task: Task | None, names: list[str]) -> tuple[bool, list[str]]:
-    if task is None:
-        return False, []
+def _composite(task: Task, names: list[str]) -> tuple[bool, list[str]]:
     parts = [task.headline] if task.headline else list(task.weights)
     if not parts:
         return False, []

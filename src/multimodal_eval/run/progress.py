@@ -6,17 +6,28 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from time import time
 
-from multimodal_eval.core.errors import MultimodalEvalError, described
+import msgspec
+
+from multimodal_eval.core.errors import MissingFileError, MultimodalEvalError, described
 from multimodal_eval.core.progress import Progress, ProgressLine, can_redraw, named, noted, silent
 from multimodal_eval.data.runs.checksums import RESULTS
-from multimodal_eval.data.runs.progress_file import ProgressRecord, is_recorded, remove_progress, write_progress
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.data.runs.storage import LocalStorage
 
-__all__ = ["recorded"]
+__all__ = [
+    "FILE",
+    "ProgressRecord",
+    "is_recorded",
+    "read_progress",
+    "recorded",
+    "remove_progress",
+    "works_on",
+    "write_progress",
+]
 
 INTERVAL = 1.0  # seconds between two records of the same stage
 _LONGEST = 1_000  # characters of a note or a reason
@@ -94,15 +105,13 @@ class _Recorded:
             if self._folder.storage.exists(RESULTS):
                 remove_progress(self._folder)
             elif self._folder.storage.exists("run.json"):
-                write_progress(self._folder, self._record(time(), reason[:_LONGEST]))
+                self._write(time(), is_due=True, ended=reason[:_LONGEST])
 
-    def _write(self, now: float, *, is_due: bool) -> None:
-        if is_due or now - self._written >= INTERVAL:
-            self._written = now
-            write_progress(self._folder, self._record(now, None))
-
-    def _record(self, now: float, ended: str | None) -> ProgressRecord:
-        return ProgressRecord(
+    def _write(self, now: float, *, is_due: bool, ended: str | None = None) -> None:
+        if not is_due and now - self._written < INTERVAL:
+            return
+        self._written = now
+        record = ProgressRecord(
             stage=self._stage,
             done=self._done,
             total=self._total,
@@ -115,6 +124,7 @@ class _Recorded:
             pid=os.getpid(),
             ended=ended,
         )
+        write_progress(self._folder, record)
 
 
 @contextmanager
@@ -130,3 +140,73 @@ def shown(progress: Progress | bool | None) -> Iterator[Progress]:
             yield line
     else:
         yield silent
+
+
+# progress.json: what the process that works on a run is doing, for others to read.
+#
+# It is written from time to time and removed when the run ends well. Nothing depends on it: a run folder without it, or
+# with a damaged one, is complete.
+
+FILE = "progress.json"
+_LARGEST = 1 << 16  # bytes; a larger file is not ours
+
+
+class ProgressRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The stage of a run: how many samples are done, since when, and by which process."""
+
+    stage: str
+    done: int
+    total: int | None = None  # None if it is not known yet
+    started: float  # when this process started the stage: seconds since 1970
+    first: int = 0  # samples that were done then
+    advanced: float = 0.0  # when `done` last changed
+    updated: float = 0.0
+    notes: list[str] = []  # metrics, failures, costs
+    host: str
+    pid: int
+    ended: str | None = None  # why the process stopped before the run was finished
+
+
+def is_recorded(folder: RunFolder) -> bool:
+    """Whether progress is recorded in a folder: only on a local disk, and not in a temporary folder."""
+    return type(folder.storage) is LocalStorage
+
+
+def write_progress(folder: RunFolder, record: ProgressRecord) -> None:
+    """Replace the record. A failure to write it is ignored: the run is more important."""
+    with suppress(OSError):
+        folder.storage.write_bytes(FILE, msgspec.json.encode(record), is_temporary=True)
+
+
+def remove_progress(folder: RunFolder) -> None:
+    """Remove the record."""
+    with suppress(OSError):
+        folder.storage.remove(FILE)
+
+
+def read_progress(folder: RunFolder) -> ProgressRecord | None:
+    """The record; None if there is none that this version understands."""
+    try:
+        content = folder.storage.read_bytes(FILE, 0, _LARGEST + 1)
+        record = msgspec.json.decode(content, type=ProgressRecord)
+    except (MissingFileError, OSError, msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, ValueError):
+        return None
+    numbers = (record.done, record.first, record.total or 0, record.started, record.advanced, record.updated)
+    return record if all(0 <= number < 1 << 40 for number in numbers) else None
+
+
+def works_on(record: ProgressRecord) -> bool | None:
+    """Whether the process of a record is still working; None if this machine cannot tell."""
+    if record.ended is not None:
+        return False
+    if record.host != socket.gethostname() or os.name == "nt":  # on Windows, asking would end the process
+        return None
+    if not 0 < record.pid < 1 << 31:
+        return False
+    try:
+        os.kill(record.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # a process of another user
+        return True
+    return True

@@ -27,9 +27,8 @@ from multimodal_eval.run.config import ConfigSource, load_config, merged_judges,
 from multimodal_eval.run.engine.base import Engine, EngineName
 from multimodal_eval.run.judging import Judge, JudgeSettings, with_judge, with_judges
 from multimodal_eval.run.plan import Plan, make_plan, metric_names
-from multimodal_eval.run.signatures import States, stored_signature
 from multimodal_eval.run.start import describe, start
-from multimodal_eval.run.step import RunContext
+from multimodal_eval.run.step import RunContext, States, stored_signature
 
 __all__ = ["Earlier", "refuse_columns", "rescore", "rescoring_plan"]
 

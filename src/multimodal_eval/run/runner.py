@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 from multimodal_eval.core.metric import opens_media
-from multimodal_eval.evaluation.harness import computed_scores
+from multimodal_eval.core.records import computed_scores
 from multimodal_eval.run.step import RunContext, Step, noting_death
 
 __all__ = ["execute", "steps_of"]
@@ -44,14 +44,14 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         if config.generation is not None and run.earlier is None:
             yield Check(run, is_answered=False)
             if config.generation.media_as != "none":
-                yield Media(run, "answers")
+                yield Media(run, kinds=("answers",))
             yield Answers(run)
         if not run.plan.names:  # the run ends with the answers
             return
         yield Check(run)
         if config.judges:
             shown = [metric.name for metric in run.plan.judges if "media" in metric.config.show]
-            yield Media(run, *(f"verdicts/{name}" for name in shown))
+            yield Media(run, kinds=tuple(f"verdicts/{name}" for name in shown))
             yield Verdicts(run)
     else:
         yield Check(run)
@@ -59,19 +59,21 @@ def steps_of(run: RunContext) -> Iterator[Step]:
         from multimodal_eval.run.steps.fit import Fit
 
         yield Fit(run)
-    from multimodal_eval.run.steps.aggregate import Aggregate, Classes, JudgeFindings, Lint, Seal
+    from multimodal_eval.run.steps.aggregate import Aggregate, Classes, Complete, JudgeFindings, Lint, Seal
     from multimodal_eval.run.steps.score import Score, Sign
 
     if any(opens_media(metric) for metric in run.plan.metrics if metric.name not in run.reusable):
         from multimodal_eval.run.steps.media import Media
 
-        yield Media(run, "scores")
+        yield Media(run, kinds=("scores",))
     yield Sign(run)
     yield Score(run)
     if computed_scores(config):
         from multimodal_eval.run.steps.installed import Reported
 
         yield Reported(run)
+    if config.complete:
+        yield Complete(run)
     yield Aggregate(run)
     if run.plan.task is not None and run.plan.task.headline is not None:
         yield Classes(run)

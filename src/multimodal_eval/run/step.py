@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from multimodal_eval.analysis.failure_conventions import failure_label
+from multimodal_eval.core.config import RunConfig
+from multimodal_eval.core.corpus import corpus_key, default_state, load_state
+from multimodal_eval.core.failures import label
+from multimodal_eval.core.metric import Metric, declared_options, signature_of
+from multimodal_eval.core.metric_failures import blamed_on
+from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, silent
-from multimodal_eval.core.records import Results, RunInfo, State
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, State, StoredSignature
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Executor, Inline
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.signatures import States
 
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.parts import Input
@@ -23,17 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["WORKING", "RunContext", "Step", "noting_death"]
 
 
-class Step:
+class Step(msgspec.Struct, dict=True, eq=False):
     """One step of a run. It writes its own files and nothing else; whatever it refuses, it refuses before."""
 
-    state: State | None = None  # in run.json while the step works, for people
-    feeds_results = True  # whether the results must be computed again after it
-    may_refuse = False  # whether `make` itself calls `run.unfinish`, after whatever it refuses
-    runs_metrics = False  # whether it runs code that may crash the process
-    threads = 1  # for one item: more than one if there are fewer items than cores
+    run: RunContext
+    threads: int = 1  # for one item: more than one if there are fewer items than cores
 
-    def __init__(self, run: RunContext) -> None:
-        self.run = run
+    state: ClassVar[State | None] = None  # in run.json while the step works, for people
+    feeds_results: ClassVar[bool] = True  # whether the results must be computed again after it
+    may_refuse: ClassVar[bool] = False  # whether `make` itself calls `run.unfinish`, after whatever it refuses
+    runs_metrics: ClassVar[bool] = False  # whether it runs code that may crash the process
 
     def left(self) -> Sequence[Any]:
         """What is missing or damaged: numbers of parts, names, or [None] for a step that makes everything at once."""
@@ -63,6 +70,7 @@ class RunContext(msgspec.Struct, dict=True):
 
     plan: Plan
     folder: RunFolder
+    info: RunInfo  # the content of run.json
     earlier: RunFolder | None = None  # a run with the same parts
     reusable: frozenset[str] = frozenset()  # metrics whose scores are copied from `earlier`
     accept_open: bool = False  # store samples that remain open as errors
@@ -77,24 +85,12 @@ class RunContext(msgspec.Struct, dict=True):
     damaged: set[str] = msgspec.field(default_factory=set)  # files that are missing or differ from their checksum
     has_asked: bool = False  # in this process
     results: Results | None = None  # computed in this process
-    _info: RunInfo | None = None
-
-    @property
-    def info(self) -> RunInfo:
-        """The content of run.json."""
-        if self._info is None:
-            self._info = self.folder.read_info()
-        return self._info
 
     def note(self, **fields: Any) -> RunInfo:
         """Change run.json. A step notes what it has made after its files are written."""
-        self.keep(msgspec.structs.replace(self.info, **fields))
+        self.info = msgspec.structs.replace(self.info, **fields)
         self.folder.write_info(self.info)
         return self.info
-
-    def keep(self, info: RunInfo) -> None:
-        """Use a content of run.json that is stored already."""
-        self._info = info
 
     def unfinish(self, step: Step) -> None:
         """A finished run of which something is made again counts as unfinished from now on."""
@@ -145,4 +141,72 @@ def noting_death(folder: RunFolder) -> Iterator[None]:
         yield
     finally:
         if folder.is_kept:
-            folder.remove_pieces(WORKING)
+            folder.clear_scratch(WORKING)
+
+
+# The corpus statistics of a run's metrics, and their signatures, as stored in run.json.
+
+
+class States(msgspec.Struct):
+    """Reads the state of each metric once. Metrics with the same statistics share one."""
+
+    plan: Plan
+    folder: RunFolder
+    by_metric: dict[str, Any] = msgspec.field(default_factory=dict)  # those that were read or are new
+
+    def of(self, metric: Metric) -> Any:
+        """The state of a metric for the whole run."""
+        if metric.name not in self.by_metric:
+            same = [other for other in self.plan.metrics if corpus_key(other) == corpus_key(metric)]
+            known = next((self.by_metric[other.name] for other in same if other.name in self.by_metric), None)
+            if not self.folder.has_state(metric.name):
+                known = default_state(metric)
+            elif known is None:
+                with self.folder.state_copy(metric.name) as path, blamed_on(metric.name, "reading its statistics"):
+                    known = load_state(metric, path)
+            self.by_metric[metric.name] = known
+        return self.by_metric[metric.name]
+
+
+def signatures(plan: Plan, states: States) -> dict[str, StoredSignature]:
+    """The signatures of all metrics and of the composite."""
+    by_name = {metric.name: stored_signature(metric, states.of(metric), plan.config) for metric in plan.metrics}
+    if plan.composite and plan.task is not None:
+        headline = next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
+        signature = composite_signature(plan.task).extended(**run_settings(plan.config, headline, COMPOSITE))
+        by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
+    return by_name
+
+
+def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:
+    """The signature as it is read back from run.json, with the options as they were given."""
+    signature = signature_of(metric, state)
+    errors = label(config.error_patterns)  # which samples are scored depends on them
+    signature = signature if errors is None else signature.extended(errors=errors)
+    signature = signature.extended(**run_settings(config, metric))
+    options = signed_values(declared_options(metric), metric.options)
+    stored = StoredSignature(str(signature), signature.to_dict(), dict(options))
+    return msgspec.json.decode(msgspec.json.encode(stored, enc_hook=str), type=StoredSignature)
+
+
+def run_settings(config: RunConfig, metric: Metric | None, name: str = "") -> dict[str, object]:
+    """What a run adds to the signature of a metric, or to that of the composite `name`.
+
+    The strata; the name and version of a task file with a checksum of its data; what failed answers count as; what
+    chooses the samples of an input.
+    """
+    settings: dict[str, object] = {}
+    if config.strata is not None:
+        settings |= {"strata": dict(config.strata.weights), "by": config.strata.by, "unit": "group"}
+    if config.origin is not None:
+        settings |= {"task": f"{config.origin.name}@{config.origin.version}", "data": config.origin.data[:12]}
+    if config.count_failures is not None:
+        settings["failures"] = failure_label(metric, name)
+    if config.limit is not None:
+        settings["limit"] = config.limit
+    if config.ids is not None:
+        names = sorted(set(map(str, config.ids)))
+        settings["ids"] = f"{len(names)}@{sha256(chr(10).join(names).encode()).hexdigest()[:8]}"
+    if config.only_answered:
+        settings["answered"] = "only"
+    return settings

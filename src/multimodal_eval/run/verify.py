@@ -73,7 +73,7 @@ def _deep_faults(folder: RunFolder, info: RunInfo, notes: list[str]) -> Iterator
         wrong = list(_wrong_rows(folder, info))
         yield from wrong
         if not wrong:
-            run = Run.with_results(folder, info, folder.read_results())
+            run = Run(folder, None, info, folder.read_results())
             yield from _wrong_results(run, notes)
             yield from _wrong_judges(run)
     except MultimodalEvalError as error:

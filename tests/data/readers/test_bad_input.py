@@ -107,9 +107,9 @@ def test_a_duplicate_id_names_both_lines(tmp_path, name):
 
 
 def test_ids_with_equal_hashes_are_not_duplicates(tmp_path, monkeypatch):
-    from multimodal_eval.data.readers import ids
+    from multimodal_eval.data.readers import summary
 
-    monkeypatch.setattr(ids, "hash", lambda text: 1, raising=False)
+    monkeypatch.setattr(summary, "hash", lambda text: 1, raising=False)
     assert problems_of(tmp_path, '{"id": "a"}', '{"id": "b"}') == []
 
 

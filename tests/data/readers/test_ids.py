@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.readers.ids import Join, PredictionIndex, SeenIds
 from multimodal_eval.data.readers.problems import Problems
+from multimodal_eval.data.readers.summary import Join, PredictionIndex, SeenIds
 
 
 def duplicates(*places, hash_of=hash):

@@ -145,9 +145,9 @@ def test_files_that_disagree_are_refused_and_metadata_keep_both(tmp_path):
 
 
 def test_a_join_handles_equal_hashes(tmp_path, monkeypatch):
-    from multimodal_eval.data.readers import ids
+    from multimodal_eval.data.readers import summary
 
-    monkeypatch.setattr(ids, "hash", lambda text: 1, raising=False)
+    monkeypatch.setattr(summary, "hash", lambda text: 1, raising=False)
     data = write(tmp_path / "data.jsonl", [{"id": i} for i in "abc"])
     predictions = write(tmp_path / "p.jsonl", [{"id": i, "prediction": i * 2} for i in "cba"])
     assert [sample.generated_answer for sample in read(data, predictions)[0]] == ["aa", "bb", "cc"]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Rows, Sample, evaluate, rescore
 from multimodal_eval._native import Captions
-from multimodal_eval.core.aggregates import aggregate_of
 from multimodal_eval.core.errors import ConfigError, InputError
+from multimodal_eval.core.scoring import aggregate_of
 from multimodal_eval.evaluation.metrics.bleu import bleu, compute_bleu, corpus_bleu
 from multimodal_eval.evaluation.metrics.cider import cider_d, compute_cider_d
 from multimodal_eval.evaluation.metrics.rouge_l import compute_rouge_l, rouge_l

@@ -14,7 +14,7 @@ import multimodal_eval
 from multimodal_eval import evaluate
 from multimodal_eval.core.display import Displayed, HasHtml
 from multimodal_eval.display.drawings import BACKGROUNDS, COLOURS
-from multimodal_eval.display.results import DISPLAYS
+from multimodal_eval.display.renderer import DISPLAYS
 from multimodal_eval.interop.accumulator import compute
 from tests.report.displays.results import calibration, comparison, of_a_run, of_every_class
 from tests.report.hostile import ALL, TEXTS

@@ -12,10 +12,10 @@ import pytest
 
 from multimodal_eval import evaluate
 from multimodal_eval.analysis.leaderboard import leaderboard, read_leaderboard
+from multimodal_eval.core.display import printed
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.blocks import Verdict
-from multimodal_eval.display.names import printed
-from multimodal_eval.display.results import blocks_of
+from multimodal_eval.display.renderer import blocks_of
 from multimodal_eval.report.site.build import tied_places, write_site
 from multimodal_eval.report.site.content import site_content
 from tests.report.site.boards import CONFIG, PUBLIC_REASON, SAMPLES, SYSTEMS, ranked, samples, scored

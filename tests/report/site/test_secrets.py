@@ -124,7 +124,7 @@ def test_judges_are_published_without_quotations_of_replies(board_runs, tmp_path
     info = msgspec.convert({**msgspec.to_builtins(run.info), "judging": judging}, type(run.info))
     findings = {"form": "scale", "models": ["a:b"], "questions": 4, "unreadable": {"no number in 'quagga'": 2}}
     run.folder.write_judges(msgspec.convert({"metrics": {"wer": findings}}, JudgesReport))
-    public = published_run(Run.with_results(run.folder, info, run.outcome))
+    public = published_run(Run(run.folder, None, info, run.outcome))
     report = public.folder.read_judges()
     assert report is not None
     assert report.metrics["wer"].unreadable == {"not readable": 2}
@@ -136,14 +136,14 @@ def test_verdicts_without_a_stored_summary_are_not_summarised_again(board_runs):
     """The summary would quote replies of the judge."""
     run = Run(board_runs[0] / "alba")
     info = msgspec.convert({**msgspec.to_builtins(run.info), "judging": {"wer": {"settings": {}}}}, type(run.info))
-    assert published_run(Run.with_results(run.folder, info, run.outcome)).info.judging == {}
+    assert published_run(Run(run.folder, None, info, run.outcome)).info.judging == {}
 
 
 @pytest.mark.parametrize("with_samples", [False, True])
 def test_reasons_and_notes_are_only_in_the_run(board_runs, with_samples):
     run = Run(board_runs[0] / "cirrus")
     info = msgspec.structs.replace(run.info, input_notes=["okapi"])
-    public = published_run(Run.with_results(run.folder, info, run.outcome), with_samples=with_samples)
+    public = published_run(Run(run.folder, None, info, run.outcome), with_samples=with_samples)
     reasons = [reason.reason for entry in public.entries.values() for reason in entry.reasons]
     assert any("bongo" in reason for reason in reasons) == with_samples
     assert public.info.input_notes == (["okapi"] if with_samples else [])

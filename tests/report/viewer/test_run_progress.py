@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from multimodal_eval.data.runs.journal import Journal
-from multimodal_eval.data.runs.progress_file import FILE, ProgressRecord, write_progress
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.report.viewer.runs import Progress, RunsFolder
+from multimodal_eval.run.progress import FILE, ProgressRecord, write_progress
 from tests.report.viewer.viewed import client
 from tests.run_info import run_info
 

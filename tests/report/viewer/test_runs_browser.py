@@ -14,8 +14,8 @@ import pytest
 
 from multimodal_eval import evaluate
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.data.runs.progress_file import ProgressRecord, write_progress
 from multimodal_eval.data.runs.run_folder import RunFolder
+from multimodal_eval.run.progress import ProgressRecord, write_progress
 from tests.report.viewer.viewed import make_runs
 from tests.report.visits import PHONE, expect, served, violations
 from tests.run_info import run_info

@@ -23,6 +23,7 @@ from multimodal_eval.run.engine import local
 from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Job, Phase, in_order
 from multimodal_eval.run.engine.local import Local, bundled
 from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.start import describe
 from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps.score import Score
 from tests.run.local_runs import PLUGIN, content, run, samples
@@ -152,7 +153,8 @@ def test_a_task_known_only_to_this_process_reaches_the_others(tmp_path):
 def test_a_job_rebuilds_the_plan(tmp_path):
     tasks = {"mine": {"weights": {"cider": 0.5, "bleu": 0.5}, "on_missing": "renormalise"}}
     plan = make_plan(overlaid(None, task="mine", tasks=tasks, seed=3, by=["group"]))
-    job = Job.of(Score(RunContext(plan, RunFolder(tmp_path))))
+    folder = RunFolder.create(tmp_path, describe(plan, None))
+    job = Job.of(Score(RunContext(plan, folder, folder.read_info())))
     rebuilt = pickle.loads(pickle.dumps(job)).here().run.plan
     assert (rebuilt.task, rebuilt.composite, rebuilt.names) == (plan.task, plan.composite, plan.names)
     assert [signature_of(metric) for metric in rebuilt.metrics] == [signature_of(metric) for metric in plan.metrics]
@@ -191,7 +193,8 @@ def test_a_slow_consumer_slows_the_workers_down(tmp_path):
     run(tmp_path / "run", 1, ["counting"], data=samples(40))
     started.clear()
     plan = make_plan(overlaid(None, metrics=["counting"]))
-    step = Score(RunContext(plan, RunFolder(tmp_path / "run")))
+    folder = RunFolder(tmp_path / "run")
+    step = Score(RunContext(plan, folder, folder.read_info()))
     results = Local(2).map(step, Phase("part", range(6)))
     next(results)
     time.sleep(0.3)

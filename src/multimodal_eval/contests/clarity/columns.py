@@ -11,10 +11,10 @@ from pathlib import Path
 from multimodal_eval.contests.clarity.labels import TASKS, ClarityTask, TaskName
 from multimodal_eval.core.errors import UnknownNameError, did_you_mean
 from multimodal_eval.data.readers.formats import is_textual
-from multimodal_eval.data.readers.ids import SeenIds
 from multimodal_eval.data.readers.inputs import read_records
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.records import Fields, RecordChecker
+from multimodal_eval.data.readers.summary import SeenIds
 
 ANNOTATOR = re.compile(r"annotator[ _-]?(\d+)", re.IGNORECASE)  # does not match `annotator_id`
 NO_ANNOTATORS = "none"

@@ -24,8 +24,8 @@ from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below, storage_at
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import file_name, new_folder
 from multimodal_eval.run.plan import make_plan
+from multimodal_eval.run.start import file_name, new_folder
 
 ANNOTATOR_METRICS = ("f1_any_match", "f1_majority", "soft_score")
 SHOWN_LABELS = 5

@@ -351,7 +351,8 @@ def _continued(
         if info.generation is not None:  # the endpoint may have another address now
             described = msgspec.structs.replace(info.generation, base_url=step.config.base_url)
             rewrite(folder, info, msgspec.structs.replace(info, config=plan.config, generation=described))
-        run = RunContext(plan, folder, accept_open=accept_open, progress=progress, generation=step)
+            info = folder.read_info()
+        run = RunContext(plan, folder, info, accept_open=accept_open, progress=progress, generation=step)
         run.source = lambda: source
         execute_again(run)
     return True

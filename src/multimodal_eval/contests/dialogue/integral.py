@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.averaging import Averaging
+from multimodal_eval.analysis.columns import Averaging
 from multimodal_eval.contests.dialogue.contest import Settings, contest_config, note_missing, note_unscored
 from multimodal_eval.contests.dialogue.dialogues import (
     TYPE,
@@ -37,11 +37,11 @@ from multimodal_eval.contests.dialogue.dialogues import (
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.errors import InputError, Problem, shorten
+from multimodal_eval.core.metric import Signature
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.core.scoring import score_rows
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.data.readers.field_checks import RefusedError, checked_name
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.evaluation.composite_score import composite_of_columns

@@ -29,8 +29,8 @@ from multimodal_eval.data.runs.run import Run, figures_of
 from multimodal_eval.media.content import media_bytes
 from multimodal_eval.media.policy import MediaPolicy, policy_of
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.opening import open_input
 from multimodal_eval.run.plan import Plan
+from multimodal_eval.run.start import open_input
 
 
 def _time(value: Any) -> Any:

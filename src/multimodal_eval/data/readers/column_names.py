@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -100,35 +101,21 @@ def taken_columns(
         if column not in mapped and not any(fnmatchcase(column, pattern) for pattern in patterns)
     }
     role, where = (None, "") if pair is None else (pair[0], f" of {pair[1]}")
+    take = partial(_taken, columns=columns, where=where)
     if role == "data":
-        return _both(_taken(free, TAKEN_IN_PAIRS, REFERENCES, columns, where), _choices(free, columns, where))
-    if role is None:
-        read = _both(_answers(free, columns, where), _choices(free, columns, where))
-        if "choices" in (*kinds, *columns, *read.fields.values()):
-            return _both(read, _gold_positions(free, columns, where))
-        return read
-    taken = _answers(free, columns, where)
-    if not taken.fields and not taken.notes:
-        return _taken(free, TAKEN_IN_PAIRS, _ANSWER, columns, where)
-    return taken
-
-
-def _both(first: TakenColumns, second: TakenColumns) -> TakenColumns:
-    return TakenColumns({**first.fields, **second.fields}, (*first.notes, *second.notes))
-
-
-def _choices(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
-    return _taken(kinds, CHOICES, ("choices",), columns, where)
-
-
-def _gold_positions(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
-    """An integer cannot be a model's answer; beside choices it is the position of the correct one."""
-    usable = {column: kind for column, kind in kinds.items() if column in FIELDS or kind == "integer"}
-    return _taken(usable, GOLD_POSITIONS, REFERENCES, columns, where)
-
-
-def _answers(kinds: Kinds, columns: Mapping[str, tuple[str, ...]], where: str) -> TakenColumns:
-    return _taken(kinds, (*_ANSWER, *TAKEN), _ANSWER, columns, where)
+        read = [take(free, TAKEN_IN_PAIRS, REFERENCES), take(free, CHOICES, ("choices",))]
+    else:
+        read = [take(free, (*_ANSWER, *TAKEN), _ANSWER)]
+        if role is None:
+            read.append(take(free, CHOICES, ("choices",)))
+            if "choices" in (*kinds, *columns, *read[0].fields.values(), *read[1].fields.values()):
+                # An integer cannot be a model's answer; beside choices it is the position of the correct one.
+                usable = {column: kind for column, kind in free.items() if column in FIELDS or kind == "integer"}
+                read.append(take(usable, GOLD_POSITIONS, REFERENCES))
+        elif read == [TakenColumns()]:
+            read = [take(free, TAKEN_IN_PAIRS, _ANSWER)]
+    fields = {column: field for taken in read for column, field in taken.fields.items()}
+    return TakenColumns(fields, tuple(note for taken in read for note in taken.notes))
 
 
 def _taken(

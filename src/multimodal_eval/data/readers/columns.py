@@ -220,7 +220,10 @@ class ColumnReader:
                 break
             self._check(checked, line, todo)
         order, media = checked.finish(left)
-        self._count(checked)
+        counts = np.bincount(scanned.shape_of[checked.rows], minlength=len(scanned.shapes)).tolist()
+        for (_, columns, kinds), records in zip(scanned.shapes, counts, strict=True):
+            if records:
+                self._checker.count(self._shapes[columns, kinds], records, records * kinds.count(_BLANK))
         if left is not None:
             self._left = left - checked.records
         return Piece(checked.scanned, checked.samples, order, media)
@@ -245,14 +248,6 @@ class ColumnReader:
             following = np.flatnonzero(shape_of[row + 1 :] == shape_of[row])
             if len(following):
                 heappush(todo, checked.line_of(row + 1 + int(following[0])))
-
-    def _count(self, checked: CheckedLines) -> None:
-        """Count the accepted rows."""
-        scanned = checked.scanned
-        counts = np.bincount(scanned.shape_of[checked.rows], minlength=len(scanned.shapes)).tolist()
-        for (_, columns, kinds), records in zip(scanned.shapes, counts, strict=True):
-            if records:
-                self._checker.count(self._shapes[columns, kinds], records, records * kinds.count(_BLANK))
 
 
 Scan = Callable[[], tuple[Any, ...]]

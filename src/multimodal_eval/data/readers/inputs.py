@@ -29,12 +29,11 @@ from multimodal_eval.data.readers.coco_and_vqa import (
 from multimodal_eval.data.readers.column_names import Role, TakenColumns, numbering, peeked, taken_columns
 from multimodal_eval.data.readers.files import DataFile, FileSet, describe_file, file_set, further_files
 from multimodal_eval.data.readers.formats import COLUMNAR, SUFFIXES, check_file, is_textual, reader_of
-from multimodal_eval.data.readers.ids import Join, PredictionIndex, SeenIds
 from multimodal_eval.data.readers.json_file import read_coco_annotations
 from multimodal_eval.data.readers.parts import Input, Part, SamplePart, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems, Record
 from multimodal_eval.data.readers.records import ColumnMap, Fields, RecordChecker
-from multimodal_eval.data.readers.summary import Summary, note_unused
+from multimodal_eval.data.readers.summary import Join, PredictionIndex, SeenIds, Summary, note_unused
 
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.columns import Piece
@@ -151,7 +150,8 @@ class FileInput(Input):
             yield piece
         seen.note_duplicates(problems, lambda: _ids_again(files, checker, limit))
         summary.add(checker)
-        note_unused("map", checker.unused_map, checker, problems, summary)
+        if checker.unused_map:
+            note_unused("map", checker.unused_map, checker, problems, summary)
 
     def samples(self, problems: Problems, summary: Summary, limit: int | None = None) -> Iterator[Sample]:
         """The checked samples, in the order of the data; problems are added to `problems`."""
@@ -176,10 +176,10 @@ class FileInput(Input):
         summary.add(checker)
         if join is not None:
             summary.add_join(join.notes, str(self.predictions))
-        unused_map = set.intersection(*(each.unused_map for each in checkers))
-        unused_annotators = set.intersection(*(each.unused_annotators for each in checkers))
-        note_unused("map", unused_map, checker, problems, summary)
-        note_unused("annotators", unused_annotators, checker, problems, summary)
+        if unused := set.intersection(*(each.unused_map for each in checkers)):
+            note_unused("map", unused, checker, problems, summary)
+        if unused := set.intersection(*(each.unused_annotators for each in checkers)):
+            note_unused("annotators", unused, checker, problems, summary)
 
     def data_samples(
         self, problems: Problems, summary: Summary, elsewhere: Collection[str], limit: int | None = None

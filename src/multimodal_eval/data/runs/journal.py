@@ -43,9 +43,7 @@ class Journal:
             return
         if self._descriptor is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _refuse_special(self.path)
-            _end_last_line(self.path)
-            self._descriptor = os.open(self.path, _FLAGS, 0o644)
+            self._descriptor = _opened(self.path)
         view = memoryview(b"%08x %s\n" % (zlib.crc32(record), record))
         while view:
             view = view[os.write(self._descriptor, view) :]
@@ -103,15 +101,13 @@ def _flush(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
-def _refuse_special(path: Path) -> None:
+def _opened(path: Path) -> int:
+    """A file to append to. A line that was cut off is ended, so that the next record starts on its own line."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise RunFolderError(f"{path} is not a regular file, so nothing can be appended to it. Remove it")
-
-
-def _end_last_line(path: Path) -> None:
-    """End a line that was cut off, so that the next record starts on its own line."""
     if path.is_file() and path.stat().st_size:
         with path.open("rb+") as stream:
             stream.seek(-1, os.SEEK_END)
             if stream.read(1) != b"\n":
                 stream.write(b"\n")
+    return os.open(path, _FLAGS, 0o644)

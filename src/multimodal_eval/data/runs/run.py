@@ -15,7 +15,6 @@ import msgspec
 from multimodal_eval.core.display import HasHtml, counted
 from multimodal_eval.core.errors import RunFolderError, UnknownNameError
 from multimodal_eval.core.figure import Figure
-from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Kind, metric_and_part
 from multimodal_eval.core.optional import require
 from multimodal_eval.core.records import (
@@ -26,6 +25,7 @@ from multimodal_eval.core.records import (
     Results,
     RunInfo,
     differences,
+    headline_of,
     refuse_faults,
 )
 from multimodal_eval.core.sample import Sample
@@ -127,24 +127,25 @@ class Run(HasHtml):
     order.
     """
 
-    def __init__(self, location: Location | RunFolder, scratch: Path | None = None) -> None:
+    def __init__(
+        self,
+        location: Location | RunFolder,
+        scratch: Path | None = None,
+        info: RunInfo | None = None,
+        results: Results | None = None,
+    ) -> None:
         self.folder = location if isinstance(location, RunFolder) else RunFolder(location)
-        self.info: RunInfo = self.folder.read_info()
-        self.outcome: Results = self.folder.read_results()
-        refuse_faults(f"{self.folder.label}/results.json", differences(self.info, self.outcome))
-        if self.info.format < CHECKED_FORMAT:
-            message = f"{self.folder.label} is from a version without checksums: damaged files may not be noticed"
-            warnings.warn(message, UncheckedRunWarning, stacklevel=2)
+        self.info: RunInfo = self.folder.read_info() if info is None else info
+        if results is None:  # then the run was not just computed
+            results = self.folder.read_results()
+            refuse_faults(f"{self.folder.label}/results.json", differences(self.info, results))
+            if self.info.format < CHECKED_FORMAT:
+                message = f"{self.folder.label} is from a version without checksums: damaged files may not be noticed"
+                warnings.warn(message, UncheckedRunWarning, stacklevel=2)
+        self.outcome: Results = results
         self.is_kept = scratch is None  # whether the folder outlives this object
         if scratch is not None:  # a run without an output folder exists as long as this object
             weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
-
-    @classmethod
-    def with_results(cls, folder: RunFolder, info: RunInfo, results: Results) -> Run:
-        """A run whose results are not stored yet."""
-        run = cls.__new__(cls)
-        run.folder, run.info, run.outcome, run.is_kept = folder, info, results, True
-        return run
 
     @property
     def path(self) -> Path:
@@ -159,7 +160,7 @@ class Run(HasHtml):
 
     @property
     def headline(self) -> str | None:
-        """The metric that leads: the one that the run declares, or else by the rule of `core.headline`."""
+        """The metric that leads: the one that the run declares, or else by the rule of `leading_metric`."""
         return headline_of(self.info, self.outcome)
 
     def kind_of(self, name: str) -> Kind | None:

@@ -92,21 +92,16 @@ def to_parquet(table: Any) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink = pa.BufferOutputStream()
-    pq.write_table(_with_items(table), sink, compression="zstd", write_page_checksum=True)
-    return sink.getvalue()
-
-
-def _with_items(table: Any) -> Any:
-    """The table with lists of `item`, Arrow's name. Lists that were read from Parquet have `element`: equal content
-    must have equal bytes, wherever it comes from."""
-    import pyarrow as pa
-
+    # Lists of `item`, Arrow's name. Lists that were read from Parquet have `element`: equal content must have equal
+    # bytes, wherever it comes from.
     fields = [
         field.with_type(pa.list_(field.type.value_type)) if pa.types.is_list(field.type) else field
         for field in table.schema
     ]
-    return pa.table(table.columns, schema=pa.schema(fields, table.schema.metadata))
+    renamed = pa.table(table.columns, schema=pa.schema(fields, table.schema.metadata))
+    sink = pa.BufferOutputStream()
+    pq.write_table(renamed, sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
 
 
 def read_table(source: Source, columns: list[str] | None) -> Any:

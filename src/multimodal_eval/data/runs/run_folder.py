@@ -95,7 +95,8 @@ class RunFolder:
         folder = cls(location, is_durable=is_durable)
         folder._refuse_taken(overwrite)
         with folder.storage.made() as is_new:
-            folder.refuse_links_out()
+            if not is_new:
+                folder.refuse_links_out()
             if folder._refuse_taken(overwrite):  # again: another process may have been faster
                 folder._set_aside()
             folder._was_there = not is_new
@@ -391,13 +392,9 @@ class RunFolder:
         except MissingFileError:
             return None
 
-    def remove_pieces(self, name: str) -> None:
-        """Remove the file with some pieces."""
-        self.storage.remove(f"{SCRATCH}/{name}")
-
-    def clear_scratch(self) -> None:
-        """Remove all intermediate files."""
-        self.storage.remove(SCRATCH)
+    def clear_scratch(self, name: str = "") -> None:
+        """Remove all intermediate files, or the one with that name."""
+        self.storage.remove(f"{SCRATCH}/{name}" if name else SCRATCH)
 
 
 def state_name(metric: str) -> str:

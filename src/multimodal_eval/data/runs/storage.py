@@ -342,17 +342,16 @@ class LocalStorage:
             os.close(handle)
             raise
         try:
-            if not _is_opened(handle, self.path):  # removed and created again
+            opened = os.fstat(handle)
+            if stat.S_ISDIR(opened.st_mode):
+                is_there = os.path.samestat(opened, self.path.stat())
+            else:  # a system that opens no folders
+                is_there = self.path.is_dir()
+            if not is_there:  # removed and created again
                 raise FileNotFoundError(self.path)
             yield
         finally:
             close_locked(handle)
-
-
-def _is_opened(handle: int, path: Path) -> bool:
-    """Whether the folder that was opened is at its place, if this system opens folders at all."""
-    opened = os.fstat(handle)
-    return os.path.samestat(opened, path.stat()) if stat.S_ISDIR(opened.st_mode) else path.is_dir()
 
 
 def temporary_name(name: str) -> str:

@@ -123,15 +123,16 @@ class Probe:
 async def probe(endpoint: Endpoint, first: Request) -> None:
     """Try an endpoint with a request like `first`. Raises EndpointError with what to do if no request can succeed."""
     known = await _models(endpoint)
-    media = _samples(first)
+    kinds = {part.kind for turn in first.turns for part in turn.parts if isinstance(part, Media)}
+    media = [_sample(kind) for kind in ("image", "audio") if kind in kinds]
     try:
         failure = await _tried(endpoint, _request(first, media))
         if failure is None:
             return
         if media and await _tried(endpoint, _request(first, [])) is None:
-            kinds = " or ".join(sorted({f"{part.kind}s" if part.kind == "image" else part.kind for part in media}))
+            refused = " or ".join(sorted({f"{part.kind}s" if part.kind == "image" else part.kind for part in media}))
             raise EndpointError(
-                f"{endpoint.model!r} does not accept {kinds} ({failure}). Choose a model that does, or data without. "
+                f"{endpoint.model!r} does not accept {refused} ({failure}). Choose a model that does, or data without. "
                 f"{_SKIP}"
             )
     except EndpointError as error:
@@ -177,22 +178,17 @@ def _request(first: Request, media: Sequence[Media]) -> Request:
     return Request("probe", (Turn("user", (*media, Text(PROMPT))),), parameters, schema=first.schema)
 
 
-def _samples(first: Request) -> list[Media]:
-    """A small image and audio, for each kind that the first request has."""
-    kinds = {part.kind for part in first.media}
-    samples = {"image": Media("image", "image/png", _PNG), "audio": Media("audio", "audio/wav", _silence())}
-    return [sample for kind, sample in samples.items() if kind in kinds]
-
-
-def _silence() -> bytes:
-    """Half a second of silence."""
+def _sample(kind: str) -> Media:
+    """A small image, or half a second of silence."""
+    if kind == "image":
+        return Media("image", "image/png", _PNG)
     content = io.BytesIO()
     with wave.open(content, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(16_000)
         file.writeframes(bytes(16_000))
-    return content.getvalue()
+    return Media("audio", "audio/wav", content.getvalue())
 
 
 def _advice(model: str, known: Sequence[str]) -> str:

@@ -151,8 +151,10 @@ def _answer_of(choice: _Choice, reply: _Reply, content: bytes) -> Answer:
     message = choice.message
     text, reasoning = _texts(message)
     usage = _converted(reply.usage, _Usage) or _Usage()
-    tokens = _tokens(choice.logprobs, text, reasoning)
-    chosen, alternatives = alternatives_of([(token.token, token.top_logprobs) for token in tokens or ()])
+    tokens = None if choice.logprobs is None else _tokens(choice.logprobs, text, reasoning)
+    chosen, alternatives = (
+        alternatives_of([(token.token, token.top_logprobs) for token in tokens]) if tokens else (None, None)
+    )
     finish = FINISHES.get(choice.finish_reason or "stop", "stop")
     if not text and (message.tool_calls or message.function_call):
         finish = "tool_calls"
@@ -190,7 +192,9 @@ def _failure(error: Any, content: bytes) -> Exception:
 
 def _texts(message: _Message) -> tuple[str | None, str | None]:
     """The answer, and the reasoning apart from it."""
-    reasoning = next((text for text in (message.reasoning_content, message.reasoning) if _is_text(text)), None)
+    reasoning = next(
+        (text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str) and text), None
+    )
     if isinstance(message.content, list):
         thoughts = [_joined(part.thinking) for part in message.content if part.thinking]
         reasoning = reasoning or "".join(thoughts) or None
@@ -247,10 +251,6 @@ def _converted(value: Any, record: type[_T]) -> _T | None:
 def _of(details: _Details | None, name: str, other: int | None = None) -> int | None:
     value: int | None = getattr(details, name, None)
     return other if value is None else value
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 @dataclass(frozen=True)
@@ -437,7 +437,7 @@ class ChatGenerator(EndpointModel):
 
     def answer_from(self, content: bytes) -> Answer:
         """The answer in the body of a reply."""
-        return answer_from(content)
+        return answers_from(content)[0]
 
     async def _answer_to(self, request: Request) -> Answer:
         """The answer to a request; one for the answers in several epochs is sent once."""

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from multimodal_eval.benchmarks.recipes import named_recipe, recipe_of
+from multimodal_eval.core.display import printed
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.options import Option, Options, OptionValues
 from multimodal_eval.core.records import statistics_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.display.figure_tables import failures_as
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted, estimate
 from multimodal_eval.interop.export.files import IDENTITY, UNNAMED, identity_of, published
 from multimodal_eval.interop.export.registry import Exported

@@ -22,7 +22,7 @@ from multimodal_eval.analysis.pairing import (
     run_names,
 )
 from multimodal_eval.analysis.renormalised import same_parts
-from multimodal_eval.core.display import DASH
+from multimodal_eval.core.display import DASH, printed
 from multimodal_eval.core.errors import ConfigError, InputError, MultimodalEvalError, UnknownNameError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.machine import cores
@@ -34,7 +34,6 @@ from multimodal_eval.display.blocks import Cell, Row, Strong, Table
 from multimodal_eval.display.figure_tables import coverage, failures_as
 from multimodal_eval.display.latex import LatexRenderer
 from multimodal_eval.display.markdown import MarkdownRenderer
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.wording import counted
 from multimodal_eval.interop.export.files import UNCORRECTED, claim_of
 from multimodal_eval.interop.export.registry import Exported

@@ -49,8 +49,10 @@ def _faults(config: JudgeConfig) -> Iterator[str]:
     if config.form != "rubric" and config.criteria:
         yield f"only a rubric has `criteria`. Write `form: rubric` instead of {config.form!r}"
     yield from _ignored_settings(config)
-    yield from _criteria_faults(config)
-    yield from _panel_faults(config)
+    if config.criteria:
+        yield from _criteria_faults(config)
+    if len(config.models) > 1:
+        yield from _panel_faults(config)
     if config.combine == "majority" and config.expected:
         yield "`combine: majority` counts equal verdicts, and expected scores are hardly ever equal. Use mean or median"
 
@@ -82,7 +84,7 @@ def _criteria_faults(config: JudgeConfig) -> Iterator[str]:
             yield f"the criterion {name!r} occurs twice"
         if criterion.scale is not None:
             yield from _scale_faults(f"criteria.{name}.scale", criterion.scale)
-    if config.criteria and not sum(criterion.weight for criterion in config.criteria) > 0:
+    if not sum(criterion.weight for criterion in config.criteria) > 0:
         yield "no criterion has a `weight` above 0"
 
 

@@ -21,7 +21,7 @@ from multimodal_eval import __version__
 from multimodal_eval.analysis.failures import failures_in_words, rule_in_words
 from multimodal_eval.analysis.leaderboard import Difference, Leaderboard
 from multimodal_eval.core.csv_cells import Cell
-from multimodal_eval.core.display import DASH
+from multimodal_eval.core.display import DASH, printed
 from multimodal_eval.core.figure import Direction, Figure
 from multimodal_eval.core.progress import Progress, silent
 from multimodal_eval.core.records import to_json
@@ -29,7 +29,6 @@ from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.display.blocks import FigureRow, Figures
 from multimodal_eval.display.drawings import axis, dots, scale_of
 from multimodal_eval.display.figure_tables import coverage
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.of_rankings import leaderboard_verdict, standing_figure
 from multimodal_eval.display.page import PageRenderer
 from multimodal_eval.report.build import asset, icon, report_html

@@ -233,10 +233,10 @@ def published_run(run: Run, *, with_samples: bool = False) -> Run:
     folder = _PublishedFolder(run.folder.location)
     info = replace_fields(run.info, input=[named(file) for file in run.info.input], rescored_from=None, owner=None)
     if with_samples:
-        return Run.with_results(folder, info, run.outcome)
+        return Run(folder, None, info, run.outcome)
     if folder.read_judges() is None:  # it would be derived from the verdicts, with their quotations
         info = replace_fields(info, judging={})
-    return Run.with_results(folder, _published_info(info), _published_results(run.outcome))
+    return Run(folder, None, _published_info(info), _published_results(run.outcome))
 
 
 def file_name(path: str | None) -> str | None:

@@ -20,10 +20,9 @@ from starlette.types import ASGIApp
 
 from multimodal_eval import __version__
 from multimodal_eval.analysis.columns import chance_level
-from multimodal_eval.core.display import DASH
+from multimodal_eval.core.display import DASH, printed
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.labels.append_file import NotSavedError
-from multimodal_eval.display.names import printed
 from multimodal_eval.display.page import interval_drawing
 from multimodal_eval.display.plain_text import LONGEST_READ, as_html
 from multimodal_eval.report.templating import templates

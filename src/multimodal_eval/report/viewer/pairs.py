@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from multimodal_eval.core.errors import UnknownNameError
 from multimodal_eval.core.metric import metric_and_part
-from multimodal_eval.display.plain_text import LONGEST
+from multimodal_eval.core.visible import LONGEST
 from multimodal_eval.report.highlight import Span, differences
 from multimodal_eval.report.viewer.database import Session, Sql, all_of, quoted
 from multimodal_eval.report.viewer.runs import ViewedRun

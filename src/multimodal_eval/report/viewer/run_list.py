@@ -18,9 +18,8 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RunFolderError, UnknownNameError, described
-from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import Bounds, Direction
-from multimodal_eval.core.records import COMPOSITE
+from multimodal_eval.core.records import COMPOSITE, headline_of
 from multimodal_eval.data.labels.append_file import AppendFile, NotSavedError, refuse_unsuitable
 from multimodal_eval.data.runs.run_content import id_range
 from multimodal_eval.display.figure_tables import coverage

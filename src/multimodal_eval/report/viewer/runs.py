@@ -18,16 +18,15 @@ import msgspec
 from multimodal_eval.analysis.generation import GenerationSummary, StoredAnswer, generation_summary, stored_answers
 from multimodal_eval.analysis.judge_verdicts import ShownVerdict, verdicts_of_sample
 from multimodal_eval.core.errors import MultimodalEvalError, RunFolderError
-from multimodal_eval.core.headline import headline_of
 from multimodal_eval.core.metric import metric_and_part
 from multimodal_eval.core.progress import duration
-from multimodal_eval.core.records import RunInfo
-from multimodal_eval.data.runs.progress_file import ProgressRecord, read_progress, works_on
+from multimodal_eval.core.records import RunInfo, headline_of
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_content import Kind, is_content, part_name
 from multimodal_eval.data.runs.run_folder import RunFolder, run_folders
 from multimodal_eval.report.one_run import JudgeView, judge_views
 from multimodal_eval.run.ask.replies import ANSWERS, Replies, verdict_files
+from multimodal_eval.run.progress import ProgressRecord, read_progress, works_on
 
 __all__ = ["Counted", "Judged", "Progress", "judged", "progress_of"]
 

@@ -12,8 +12,8 @@ import msgspec
 
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.visible import shortened
 from multimodal_eval.data.runs.sample_table import decoded_field
-from multimodal_eval.display.plain_text import shortened
 from multimodal_eval.evaluation.choices import options_of
 from multimodal_eval.report.highlight import Span, highlighted
 from multimodal_eval.report.samples import DETAILS, ChoiceReading, choice_metric, marked_letter, reading_of

@@ -66,7 +66,8 @@ class AnswerReader(Reader):
             metered = Metered(generator, self.meters[0])
             asker = Asker(metered, effort_of(config, generator), config.accept_truncated)
         self.askers = [asker]
-        self._asked = AskedOnce(asker, stack.enter_context(AnswerCache.of(generator, config)))
+        cache = stack.enter_context(AnswerCache.of(generator, config))
+        self._asked: Asker | AskedOnce = AskedOnce(asker, cache) if cache.on else asker
 
     def chains(self, stream: int, part: int, first_row: int) -> Iterator[Sequence[Item]]:
         """The samples of a part. A dialogue comes with its last turn."""
@@ -162,7 +163,8 @@ def begin(run: RunContext, generation: Generation) -> None:
 
 def ask_model(run: RunContext, generation: Generation) -> None:
     """Ask for the answers that are not stored, and describe all of them."""
-    run_async(Ask(run, AnswerReader(run, generation), until_mean(run)).everything())
+    until = None if generation.config.until is None else until_mean(run)
+    run_async(Ask(run, AnswerReader(run, generation), until).everything())
     assert run.info.generation is not None
     counts = counted(run.folder, run.info, ANSWERS, [generation.config.price])
     draws = 0

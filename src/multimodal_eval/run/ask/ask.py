@@ -141,7 +141,10 @@ class Ask:
             self._log = stack.enter_context(
                 run.folder.journal(reader.files.journal) if run.folder.is_kept else Journal(None)
             )
-            self._read_journal()
+            for reply in reader.files.records(self._log):
+                if self._replies.is_left(reply.row) and reader.asks(reply.place):
+                    self._replies.keep(reply)
+                    self._failed += reply.exchange.outcome.status != "ok"
             reader.open(stack, spent)
             self._is_last = not any(asker.effort.retries for asker in reader.askers)
             self._at_once = max(asker.effort.concurrency for asker in reader.askers)
@@ -157,12 +160,6 @@ class Ask:
             if self._open:
                 self._keep_temporary()
                 raise reader.refused(self._open, resuming(run.folder, run.info))
-
-    def _read_journal(self) -> None:
-        for reply in self.reader.files.records(self._log):
-            if self._replies.is_left(reply.row) and self.reader.asks(reply.place):
-                self._replies.keep(reply)
-                self._failed += reply.exchange.outcome.status != "ok"
 
     async def _passes(self) -> None:
         if self.until is not None:

@@ -18,13 +18,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.columns import column_names, read_column, read_scores
-from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.config import GenerationConfig, UntilConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import COMPOSITE
 from multimodal_eval.core.scores import code_of
+from multimodal_eval.core.scoring import averages
 from multimodal_eval.data.readers.arranged_input import sample_id
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import to_batch
@@ -33,8 +33,7 @@ from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.signatures import stored_signature
-from multimodal_eval.run.step import RunContext
+from multimodal_eval.run.step import RunContext, stored_signature
 from multimodal_eval.run.steps.score import Score
 from multimodal_eval.stats.betting import confidence_sequence
 from multimodal_eval.stats.intervals import Interval
@@ -267,7 +266,8 @@ def until_mean(run: RunContext) -> UntilMean | None:
         return None
     until, epochs = generation.until, generation.epochs
     metric = _checked_metric(plan, until.metric)
-    alone = Score(RunContext(msgspec.structs.replace(plan, metrics=(metric,), composite=False, extras=()), folder))
+    only = msgspec.structs.replace(plan, metrics=(metric,), composite=False, extras=())
+    alone = Score(RunContext(only, folder, info))
     low, high = metric.bounds
     assert low is not None
     assert high is not None

@@ -56,8 +56,6 @@ def check_until(metric: AskingMetric) -> None:
 
 def check_order(plan: Plan, folder: RunFolder, info: RunInfo, metric: AskingMetric) -> None:
     """Refuse a judge that may stop if the samples are not in the order of drawing."""
-    if metric.config.until is None:
-        return
     ids = [name for part in range(len(info.parts)) for name in _ids(folder, part)]
     if (Draw(plan.config.seed).order(ids) != np.arange(len(ids))).any():
         raise ConfigError(

@@ -101,7 +101,8 @@ def begin(run: RunContext) -> list[AskingMetric]:
     """
     files = {metric.name: verdict_files(metric.name) for metric in run.plan.judges}
     waiting = [metric for metric in run.plan.judges if Replies(run.folder, files[metric.name], run.info.parts).left]
-    refuse_judging(run.folder, {metric.name: metric.config for metric in waiting if metric.name in run.refused})
+    if refused := {metric.name: metric.config for metric in waiting if metric.name in run.refused}:
+        refuse_judging(run.folder, refused)
     described = {}
     for metric in waiting:
         is_new = metric.name not in run.info.judging
@@ -113,8 +114,9 @@ def begin(run: RunContext) -> list[AskingMetric]:
         described[metric.name] = JudgingInfo(settings=metric.asking, addresses=addresses)
     for metric in waiting:
         if metric.name in described:
-            check_until(metric)
-            check_order(run.plan, run.folder, run.info, metric)
+            if metric.config.until is not None:
+                check_until(metric)
+                check_order(run.plan, run.folder, run.info, metric)
             _check(run, metric)
     run.folder.record_checksums()
     run.note(state=VerdictReader.state, judging={**run.info.judging, **described})
@@ -124,7 +126,8 @@ def begin(run: RunContext) -> list[AskingMetric]:
 def ask_judges(run: RunContext, waiting: Collection[AskingMetric]) -> None:
     """Ask the judges what they have not been asked yet, and describe their work."""
     for metric in waiting:
-        until = until_pairs(run.plan, run.folder, run.info, metric)
+        has_until = metric.config.until is not None
+        until = until_pairs(run.plan, run.folder, run.info, metric) if has_until else None
         run_async(Ask(run, VerdictReader(run, metric), until).everything())
     judging = {}
     for metric in (metric for metric in run.plan.judges if metric.name in run.info.judging):

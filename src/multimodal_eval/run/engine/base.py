@@ -128,7 +128,8 @@ class Job(msgspec.Struct, frozen=True):
 
         plan = make_plan(load_config(msgspec.json.decode(self.config)), stored=self.reusable)
         earlier = None if self.earlier is None else RunFolder(self.earlier)
-        return self.step(RunContext(plan, RunFolder(self.folder), earlier, self.reusable, self.accept_open))
+        folder = RunFolder(self.folder)
+        return self.step(RunContext(plan, folder, folder.read_info(), earlier, self.reusable, self.accept_open))
 
 
 @lru_cache(maxsize=1)

@@ -11,8 +11,8 @@ import msgspec
 
 from multimodal_eval.core.config import CHANGEABLE, GenerationConfig, Parameters, RunConfig
 from multimodal_eval.core.errors import ConfigError, RunFolderError, did_you_mean
+from multimodal_eval.core.metric import Signature
 from multimodal_eval.core.records import JsonObject
-from multimodal_eval.core.signature import Signature
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.media.policy import policy_of
 from multimodal_eval.run.config import ConfigSource, overlaid
@@ -178,7 +178,8 @@ def generation_of(plan: Plan, model: Model | None = None) -> Generation | None:
             f"`epochs` must be a multiple of `answers_per_request`, {at_once}. Got {config.epochs} instead."
         )
     is_named = model is None or isinstance(model, str | Batch)
-    refuse_secrets(config)
+    if not is_named:
+        refuse_secrets(config)
     generator = find_generator(config) if is_named else as_generator(model)
     if at_once > 1 and (batch is not None or not getattr(generator, "gives_several", False)):
         raise ConfigError(f"{generator.label} gives one answer per request: no `answers_per_request`")

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.benchmarks.recipes import Recipe
-from multimodal_eval.core.aggregates import estimate_of
 from multimodal_eval.core.corpus import fitted
 from multimodal_eval.core.errors import ConfigError, did_you_mean
 from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.score import UNREAD, Rows, Score
+from multimodal_eval.core.scoring import estimate_of
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.run.crosswalk import axis_of, rules_of_metric
 from multimodal_eval.run.reproduction.answers import Row, values_of

@@ -6,10 +6,10 @@ results.json is the last file of a run: with it, the run is finished.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,22 +17,28 @@ import pyarrow as pa
 from msgspec.structs import replace as replace_fields
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import NOTHING_SCORED, Averaging
-from multimodal_eval.analysis.averaging import Aggregate as Aggregation
-from multimodal_eval.analysis.columns import Column, cluster_codes, column_names, read_column, read_scores, selected
+from multimodal_eval.analysis.columns import (
+    NOTHING_SCORED,
+    Averaging,
+    Column,
+    cluster_codes,
+    column_names,
+    read_column,
+    read_scores,
+    selected,
+)
+from multimodal_eval.analysis.columns import Aggregate as Aggregation
 from multimodal_eval.analysis.failure_conventions import Conventions, conventions_of
 from multimodal_eval.analysis.slices import field_of, read_strata, slice_value
-from multimodal_eval.core import aggregates
-from multimodal_eval.core.aggregates import estimate_of, kind_of
 from multimodal_eval.core.arrow import float_values, integer_values
 from multimodal_eval.core.errors import RunFolderError
 from multimodal_eval.core.figure import Figure, ReasonCount, without_value
-from multimodal_eval.core.headline import leading_metric
 from multimodal_eval.core.metric import Direction, Kind, Metric, infers_bounds
 from multimodal_eval.core.metric_failures import grouped_failures
 from multimodal_eval.core.progress import counting
-from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, Slice
+from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, Slice, leading_metric
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.scoring import estimate_of, kind_of, seen_within
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
@@ -45,11 +51,33 @@ from multimodal_eval.run.steps.check import reading_notes
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.human_labels import HumanLabels
+    from multimodal_eval.run.steps.asked_results import AskedAdditions
 
 SHOWN_REASONS = 5
 CIDER = "cider"  # which is not what papers call so
 UNSCORED = "UNSCORED"  # the code of a sample without a required score
 EPOCH_SD = "epoch_sd"  # the part with the standard deviation between epochs, which is not a mean
+
+
+class Complete(Step):
+    """Makes no file. It refuses a run in which a sample has no score for a metric that must score all samples."""
+
+    feeds_results = False
+
+    def left(self) -> Sequence[Any]:
+        """[None] if the results are missing, or older than the scores."""
+        return [] if self.run.has_results else [None]
+
+    def make(self, left: Sequence[Any]) -> None:
+        """Look for samples without a score."""
+        run, problems = self.run, Problems()
+        for name in run.plan.config.complete:
+            for part in run.parts:
+                rows = run.folder.read_part("scores", part, ["id", name, f"{name}:reason"])
+                for row in rows.filter(rows.column(name).is_null()).to_pylist():
+                    reason = row[f"{name}:reason"]
+                    problems.add(UNSCORED, f"{name} must score every sample: {reason}", id=row["id"], value=reason)
+        problems.raise_if_any()
 
 
 class Aggregate(Step):
@@ -64,31 +92,18 @@ class Aggregate(Step):
     def make(self, left: Sequence[Any]) -> None:
         """Compute them from the stored scores."""
         run = self.run
-        refuse_incomplete(run.plan, run.folder, run.info)
         align_columns(run.folder, len(run.parts))
         plan = with_seen_bounds(run.plan, run.folder, run.info)
         if plan is not run.plan:
             run.plan = plan
-            run.keep(msgspec.structs.replace(run.info, bounds=plan.bounds))
+            run.info = msgspec.structs.replace(run.info, bounds=plan.bounds)
         run.results = results_of(run.plan, run.folder, run.info)
-
-
-def refuse_incomplete(plan: Plan, folder: RunFolder, info: RunInfo) -> None:
-    """Refuse a run in which a sample has no score for a metric that must score all samples."""
-    problems = Problems()
-    for name in plan.config.complete:
-        for part in range(len(info.parts)):
-            rows = folder.read_part("scores", part, ["id", name, f"{name}:reason"])
-            for row in rows.filter(rows.column(name).is_null()).to_pylist():
-                reason = row[f"{name}:reason"]
-                problems.add(UNSCORED, f"{name} must score every sample: {reason}", id=row["id"], value=reason)
-    problems.raise_if_any()
 
 
 class _Report(Step):
     """A file that is made of the scores, and is not part of the results."""
 
-    file: str
+    file: ClassVar[str]
     feeds_results = False
 
     def left(self) -> Sequence[Any]:
@@ -99,7 +114,7 @@ class _Report(Step):
     def _finished(self) -> Run:
         run = self.run
         results = run.folder.read_results() if run.results is None else run.results
-        return Run.with_results(run.folder, run.info, results)
+        return Run(run.folder, None, run.info, results)
 
 
 class Classes(_Report):
@@ -170,26 +185,10 @@ class _Stored(NamedTuple):
     info: RunInfo
 
 
-class Additions:
-    """What a run adds to the results of its metrics: nothing, if it asked nobody and has no human labels."""
-
-    def labels(self, metric: str) -> HumanLabels | None:
-        """The human labels of a metric."""
-        return None
-
-    def entry(self, entry: Figure, metric: Metric, column: Column, averaging: Averaging) -> Figure:
-        """The entry of a metric, with whatever is added."""
-        return entry
-
-    def notes(self) -> list[str]:
-        """Notes on the results."""
-        return []
-
-
-def additions_of(folder: RunFolder, info: RunInfo) -> Additions:
-    """What the results of a run have more."""
+def additions_of(folder: RunFolder, info: RunInfo) -> AskedAdditions | None:
+    """What a run adds to the results of its metrics; None if it asked nobody and has no human labels."""
     if info.config.generation is None and not info.config.judges and not info.config.human:
-        return Additions()
+        return None
     from multimodal_eval.run.steps.asked_results import AskedAdditions
 
     return AskedAdditions(folder, info)
@@ -199,30 +198,27 @@ def with_seen_bounds(plan: Plan, folder: RunFolder, info: RunInfo) -> Plan:
     """The plan in which metrics without a known range have the one that their scores show."""
     if not any(infers_bounds(metric) for metric in plan.metrics):
         return plan
-    return msgspec.structs.replace(
-        plan, metrics=tuple(_with_seen_bounds(metric, folder, len(info.parts)) for metric in plan.metrics)
-    )
-
-
-def _with_seen_bounds(metric: Metric, folder: RunFolder, parts: int) -> Metric:
-    if not infers_bounds(metric):
-        return metric
-    values = float_values(read_scores(folder, parts, [metric.name]).column(metric.name))
-    return aggregates.with_seen_bounds(metric, values[~np.isnan(values)])
+    metrics = list(plan.metrics)
+    for place, metric in enumerate(metrics):
+        if infers_bounds(metric):
+            values = float_values(read_scores(folder, len(info.parts), [metric.name]).column(metric.name))
+            metrics[place] = seen_within(metric, values[~np.isnan(values)])
+    return msgspec.structs.replace(plan, metrics=tuple(metrics))
 
 
 def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
     """The content of results.json."""
     parts, total, stored = len(info.parts), sum(info.parts), _Stored(folder, info)
     averaging = _averaging(folder, info)
-    slices = _SliceTables(_slices(folder, parts, plan.config.by))
+    slices = _SliceTables(_slices(folder, parts, plan.config.by)) if plan.config.by else None
     names = column_names(folder, parts)
     metrics: dict[str, Figure] = {}
     additions = additions_of(folder, info)
-    notes = [*plan.notes, *additions.notes(), *reading_notes(plan.metrics, folder, parts)]
+    notes = [*plan.notes, *([] if additions is None else additions.notes())]
+    notes += reading_notes(plan.metrics, folder, parts)
     for metric in plan.metrics:
         ways = conventions_of(stored, metric, read_column(folder, parts, names, metric.name, metric.bounds))
-        labels = additions.labels(metric.name)
+        labels = None if additions is None else additions.labels(metric.name)
         whole: list[Estimate] = []
         aggregate: Aggregation = partial(_noted, whole, metric)
         entry = _entry(ways, aggregate, averaging, partial(_part_estimate, metric), labels)
@@ -231,12 +227,13 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
 
             notes += label_notes(metric.name, ways.column.values, labels, averaging.clusters)
         metrics[metric.name] = replace_fields(
-            additions.entry(entry, metric, ways.column, averaging),
+            entry if additions is None else additions.entry(entry, metric, ways.column, averaging),
             direction=metric.direction,
             signature=info.signatures[metric.name].text,
             origin_signature=whole[0].origin_signature if whole else None,
         )
-        slices.add(ways, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
+        if slices is not None:
+            slices.add(ways, partial(estimate_of, metric), averaging, partial(_part_estimate, metric), labels)
     for name, reason in plan.unavailable.items():
         metrics[name] = _never_scored(total, reason, plan.direction_of(name) or "higher")
     composite = None
@@ -251,7 +248,8 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
             direction="lower" if plan.direction_of(COMPOSITE) == "lower" else None,  # only stored if it is not "higher"
             signature=info.signatures[COMPOSITE].text,
         )
-        slices.add(ways, aggregate, averaging)
+        if slices is not None:
+            slices.add(ways, aggregate, averaging)
     entries = {**metrics, **({} if composite is None else {COMPOSITE: composite})}
     headline = leading_metric(
         list(entries),
@@ -269,7 +267,7 @@ def results_of(plan: Plan, folder: RunFolder, info: RunInfo) -> Results:
         n=total,
         metrics=metrics,
         composite=composite,
-        slices=slices.entries(),
+        slices={} if slices is None else slices.entries(),
         notes=notes,
         kinds=_kinds(plan, metrics),
     )
@@ -290,9 +288,9 @@ def recomputed(
         ways = conventions_of(stored, metric, column, metrics_behind(stored, name))
         aggregate = partial(estimate_of, metric)
         aggregate_part = _mean_of_part if metric is None or name == COMPOSITE else partial(_part_estimate, metric)
-        labels = additions.labels(name)
+        labels = None if additions is None else additions.labels(name)
         entries[name] = _entry(ways, aggregate, averaging, aggregate_part, labels)
-        if metric is not None and name != COMPOSITE:
+        if additions is not None and metric is not None and name != COMPOSITE:
             entries[name] = additions.entry(entries[name], metric, ways.column, averaging)
         slices.add(ways, aggregate, averaging, aggregate_part, labels)
     return entries, slices.entries()
@@ -306,7 +304,7 @@ def _averaging(folder: RunFolder, info: RunInfo) -> Averaging:
             f"the rows in {folder.label}/scores are not those of the input, in its order: parts have been exchanged "
             "or removed. Score the samples again"
         )
-    strata = read_strata(folder, len(info.parts), info.config.strata)
+    strata = None if info.config.strata is None else read_strata(folder, len(info.parts), info.config.strata)
     return Averaging(cluster_codes(table.column("group")), strata)
 
 
@@ -362,11 +360,12 @@ def _entry(
     column, scored = ways.column, ways.stored.scored
     if column.scored.any() or not column.has_parts.any():
         figure = averaging.of(column.scored).figure(aggregate, column.rows)
-        figure = ways.beside(figure, aggregate, averaging)
+        if ways.unknown is not None:
+            figure = ways.beside(figure, aggregate, averaging)
     else:  # a metric without a headline
         scored = column.has_parts
         figure = without_value(f"no value: {next(iter(_counts(selected(column.reason, scored))), '')}")
-    reasons = grouped_failures(_counts(selected(column.reason, ~scored)))
+    reasons = {} if scored.all() else grouped_failures(_counts(selected(column.reason, ~scored)))
     return replace_fields(
         figure,
         n_scored=int(scored.sum()),
@@ -433,14 +432,11 @@ def _slices(folder: RunFolder, parts: int, columns: Sequence[str]) -> dict[str, 
     }
 
 
-class _SliceTables:
+class _SliceTables(msgspec.Struct):
     """The same aggregates within each slice."""
 
-    def __init__(self, rows: Mapping[str, Mapping[str, NDArray[np.int64]]]) -> None:
-        self._rows = rows
-        self._entries: dict[str, dict[str, dict[str, Figure]]] = {
-            column: {value: {} for value in values} for column, values in rows.items()
-        }
+    rows: Mapping[str, Mapping[str, NDArray[np.int64]]]  # column -> value -> the rows of its samples
+    figures: dict[tuple[str, str], dict[str, Figure]] = msgspec.field(default_factory=lambda: defaultdict(dict))
 
     def add(
         self,
@@ -451,15 +447,15 @@ class _SliceTables:
         labels: HumanLabels | None = None,
     ) -> None:
         """Add a metric to every slice; few labels in a slice give no calibrated value."""
-        for by, values in self._rows.items():
+        for by, values in self.rows.items():
             for value, rows in values.items():
                 averages, of_slice = averaging.of(rows).alone(), None if labels is None else labels.of(rows)
                 entry = _entry(ways.at(rows), aggregate, averages, aggregate_part, of_slice, is_slice=True)
-                self._entries[by][value][ways.column.name] = entry
+                self.figures[by, value][ways.column.name] = entry
 
     def entries(self) -> dict[str, dict[str, Slice]]:
         """Column -> value -> the slice."""
         return {
-            by: {value: Slice(len(rows), self._entries[by][value]) for value, rows in values.items()}
-            for by, values in self._rows.items()
+            by: {value: Slice(len(rows), self.figures[by, value]) for value, rows in values.items()}
+            for by, values in self.rows.items()
         }

@@ -139,7 +139,7 @@ class Verdicts(Step):
         run.remove_damaged("verdicts/")
         judging = run.info.judging
         uncounted = {name: replace(judging[name], statuses={}, pairs=[]) for name in left if name in judging}
-        run.keep(replace(run.info, judging={**judging, **uncounted}))
+        run.info = replace(run.info, judging={**judging, **uncounted})
         waiting = verdicts.begin(run)
         run.unfinish(self)
         run.has_asked = True

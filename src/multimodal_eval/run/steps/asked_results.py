@@ -15,19 +15,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.averaging import Averaging
-from multimodal_eval.analysis.columns import Column
+from multimodal_eval.analysis.columns import Averaging, Column
 from multimodal_eval.analysis.human_labels import HumanLabels, column_of, human_columns, labels_of
-from multimodal_eval.core.aggregates import averages
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import JudgingInfo, RunInfo
 from multimodal_eval.core.score import Estimate, Rows, mean_estimate
+from multimodal_eval.core.scoring import averages
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.plan import Plan
-from multimodal_eval.run.steps.aggregate import EPOCH_SD, Additions
+from multimodal_eval.run.steps.aggregate import EPOCH_SD
 from multimodal_eval.stats.betting import confidence_sequence, sequence_method
 from multimodal_eval.stats.estimates import between_epochs, is_binary, ks_of, pass_at_k, reduced
 
@@ -35,7 +34,7 @@ __all__ = ["AskedAdditions", "refuse_bad_labels"]
 
 
 @dataclass(frozen=True)
-class AskedAdditions(Additions):
+class AskedAdditions:
     """What the settings and the stops of a run add to its results."""
 
     folder: RunFolder
@@ -43,16 +42,19 @@ class AskedAdditions(Additions):
 
     def labels(self, metric: str) -> HumanLabels | None:
         """The human labels of a metric."""
-        return labels_of(self.folder, self.info, metric)
+        return labels_of(self.folder, self.info, metric) if self.info.config.human else None
 
     def entry(self, entry: Figure, metric: Metric, column: Column, averaging: Averaging) -> Figure:
         """The entry with what epochs, and an early stop of generation or judging, add to a mean."""
-        entry = with_decision(entry, metric.name, self.info)
-        if self.info.config.generation is None or not averages(metric):
+        config = self.info.config
+        if metric.name in config.judges:
+            entry = with_decision(entry, metric.name, self.info)
+        if config.generation is None or not averages(metric):
             return entry
         values = np.where(column.scored, column.values, np.nan)
-        entry = with_epochs(entry, values, averaging, self.info.config, self.answers)
-        return with_sequence(entry, metric.name, values, self.info)
+        if config.generation.epochs > 1:
+            entry = with_epochs(entry, values, averaging, config, self.answers)
+        return entry if config.generation.until is None else with_sequence(entry, metric.name, values, self.info)
 
     def answers(self) -> list[str]:
         """The answers of the model, without differences of case and space."""
@@ -62,7 +64,15 @@ class AskedAdditions(Additions):
 
     def notes(self) -> list[str]:
         """What the results say about stops and labels."""
-        return [*draw_notes(self.info), *notes_of(self.info), *stop_notes(self.info), *notes_on_labels(self.info)]
+        info, draws = self.info, 0 if self.info.generation is None else self.info.generation.second_draws
+        notes: list[str] = []
+        if draws:
+            what = "answers are second draws: the first was empty, cut off or refused"
+            notes.append(f"{draws:,} of {sum(info.parts):,} {what}")
+        if info.config.generation is not None and info.config.generation.until is not None:
+            notes += notes_of(info)
+        notes += [note for name, judging in info.judging.items() if judging.pairs for note in _notes(name, judging)]
+        return [*notes, *notes_on_labels(info)] if info.config.human else notes
 
 
 def with_epochs(
@@ -139,14 +149,6 @@ def with_sequence(entry: Figure, name: str, values: NDArray[np.float64], info: R
     return msgspec.structs.replace(entry, stderr=None, low=interval.low, high=interval.high, method=interval.method)
 
 
-def draw_notes(info: RunInfo) -> list[str]:
-    """What the results say about answers that were drawn again."""
-    draws = 0 if info.generation is None else info.generation.second_draws
-    if not draws:
-        return []
-    return [f"{draws:,} of {sum(info.parts):,} answers are second draws: the first was empty, cut off or refused"]
-
-
 def notes_of(info: RunInfo) -> list[str]:
     """What the results say about the stop."""
     config, generation = info.config.generation, info.generation
@@ -173,11 +175,6 @@ def with_decision(entry: Figure, name: str, info: RunInfo) -> Figure:
         return entry
     method = sequence_method(judge.until.confidence, pair.compared, pair.population)
     return msgspec.structs.replace(entry, value=pair.win_rate, stderr=None, low=pair.low, high=pair.high, method=method)
-
-
-def stop_notes(info: RunInfo) -> list[str]:
-    """What the results say about judges that could stop early."""
-    return [note for name, judging in info.judging.items() if judging.pairs for note in _notes(name, judging)]
 
 
 def _notes(name: str, judging: JudgingInfo) -> list[str]:

@@ -6,24 +6,26 @@ Samples that a metric cannot score are an input error, with the file and line of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from multimodal_eval.core.errors import Problem
-from multimodal_eval.core.metric import Metric, declared_options, reading_note, registered_name, sample_problems
+from multimodal_eval.core.metric import Metric, declared_options, registered_name, sample_problems
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.data.readers.problems import MAX_KEPT, Problems
 from multimodal_eval.run.engine.base import Phase, refuse_crashed
 from multimodal_eval.run.nothing_scored import refuse_missing_fields
 from multimodal_eval.run.start import described_metrics
-from multimodal_eval.run.step import RunContext, Step
+from multimodal_eval.run.step import Step
 
 if TYPE_CHECKING:
     from multimodal_eval.data.readers.parts import Input
     from multimodal_eval.data.runs.run_folder import RunFolder
 
 CODE = "SAMPLE"
+_NOTING = "reading_note"  # the method of a metric that says how it read the samples
 _REFERENCES = ("references", "expected_answer", "caption")
 
 
@@ -66,13 +68,15 @@ def _fields(metrics: list[Metric]) -> set[str]:
 
 
 def reading_notes(metrics: Sequence[Metric], folder: RunFolder, parts: int) -> list[str]:
-    """What the metrics say about how they read the samples of a run."""
-    notes = []
-    for metric in _without_repeats(metrics):
+    """What the metrics say about how they read the samples of a run, if they say anything."""
+    notes: list[str] = []
+    telling = [metric for metric in metrics if hasattr(type(metric), _NOTING)]
+    for metric in _without_repeats(telling) if telling else ():
         fields = _fields([metric])
         with blamed_on(metric.name, "describing how it read the samples"):
-            notes.append(reading_note(metric, (folder.read_batch(part, fields) for part in range(parts))))
-    return [note for note in notes if note is not None]
+            note: str | None = getattr(metric, _NOTING)(folder.read_batch(part, fields) for part in range(parts))
+            notes += [] if note is None else [note]
+    return notes
 
 
 class Check(Step):
@@ -80,13 +84,11 @@ class Check(Step):
 
     feeds_results = False
 
-    def __init__(self, run: RunContext, *, is_answered: bool = True) -> None:
-        super().__init__(run)
-        self._is_answered = is_answered  # if not, a model will give the answers
+    is_answered: bool = True  # if not, a model will give the answers
 
     def left(self) -> Sequence[Any]:
         """[None] if the next step was not started."""
-        is_passed = self.run.info.signatures if self._is_answered else self.run.info.generation
+        is_passed = self.run.info.signatures if self.is_answered else self.run.info.generation
         return [] if is_passed else [None]
 
     def make(self, left: Sequence[Any]) -> None:
@@ -94,15 +96,16 @@ class Check(Step):
         run = self.run
         if run.plan.extras and not any(run.folder.has_values("samples", part, _REFERENCES) for part in run.parts):
             run.plan = run.plan.without_extras()
-            run.keep(msgspec.structs.replace(run.info, **described_metrics(run.plan)))
-        refuse_missing_fields(run.plan, run.folder, run.info, is_answered=self._is_answered)
-        self._refuse_bad_samples()
+            run.info = msgspec.structs.replace(run.info, **described_metrics(run.plan))
+        refuse_missing_fields(run.plan, run.folder, run.info, is_answered=self.is_answered)
+        if self._checking:
+            self._refuse_bad_samples()
         if run.plan.config.human:
             from multimodal_eval.run.steps.asked_results import refuse_bad_labels
 
             refuse_bad_labels(run.plan, run.folder, run.info)
 
-    @property
+    @cached_property
     def _checking(self) -> list[Metric]:
         """The metrics that refuse some samples."""
         fresh = [metric for metric in self.run.plan.metrics if metric.name not in self.run.reusable]
@@ -114,8 +117,6 @@ class Check(Step):
 
     def _refuse_bad_samples(self) -> None:
         """Refuse an input with samples that a metric of the plan cannot score."""
-        if not self._checking:
-            return
         kept: list[Problem] = []
         total = 0
         for result in self.run.engine.map(self, Phase("part", self.run.parts, "process")):

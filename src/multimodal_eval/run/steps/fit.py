@@ -42,7 +42,7 @@ from multimodal_eval.core.scoring import with_failures_marked
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
 from multimodal_eval.data.runs.sample_table import columns_of_fields, to_batch
 from multimodal_eval.run.engine.base import Phase, placement_of, refuse_crashed
-from multimodal_eval.run.step import RunContext, Step
+from multimodal_eval.run.step import Step
 
 FittedStates = dict[str, Any]  # by metric, of a type defined by the metric
 PARTS_PER_BUCKET = 4
@@ -56,9 +56,7 @@ class Fit(Step):
 
     runs_metrics = True
 
-    def __init__(self, run: RunContext) -> None:
-        super().__init__(run)
-        self._retries = defaultdict[str, Retries](Retries)  # by metric
+    _retries: dict[str, Retries] = msgspec.field(default_factory=lambda: defaultdict(Retries))  # by metric
 
     def left(self) -> Sequence[str]:
         """The metrics whose state is missing. Once parts are scored, a state that was never stored is not missing."""
@@ -84,7 +82,7 @@ class Fit(Step):
                     check_state(state)
                     folder.write_state(metric.name, partial(save_state, state))
                 if name in large:  # small ones are read back, as in every process: plain values may lose their type
-                    run.states.keep(metric, state)
+                    run.states.by_metric[metric.name] = state
         folder.clear_scratch()
         if large:
             run.progress("merging", self.buckets, self.buckets)
@@ -158,9 +156,13 @@ class Fit(Step):
 
     @cached_property
     def groups(self) -> dict[str, CorpusGroups]:
-        """How samples that belong together are found, by the name of the statistics."""
+        """How samples that belong together are found, by the name of the statistics: if there are several parts.
+
+        Groups that an option names are looked for in any case.
+        """
         by_name = {name: corpus_groups(metrics[0]) for name, metrics in self.fitting.items()}
-        return {name: groups for name, groups in by_name.items() if groups is not None}
+        several = len(self.run.parts) > 1
+        return {name: each for name, each in by_name.items() if each is not None and (several or each.is_required)}
 
     @cached_property
     def grouping(self) -> Grouping:

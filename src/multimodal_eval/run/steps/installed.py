@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from multimodal_eval.core.failures import compiled_patterns, is_error_message
-from multimodal_eval.core.records import ImportInfo, ReportedScore
-from multimodal_eval.evaluation.harness import computed_scores, harness_of
+from multimodal_eval.core.records import ImportInfo, ReportedScore, computed_scores
+from multimodal_eval.evaluation.harness import harness_of
 from multimodal_eval.evaluation.harness.process import opened
 from multimodal_eval.evaluation.harness.scorer import asked_about
 from multimodal_eval.run.harness_tasks import functions_of

@@ -24,7 +24,7 @@ from multimodal_eval.media.content import is_local, media_bytes
 from multimodal_eval.media.policy import MediaPolicy, policy_of
 from multimodal_eval.media.subtitles import is_subtitle_file
 from multimodal_eval.run.engine.base import Phase, refuse_crashed
-from multimodal_eval.run.step import RunContext, Step
+from multimodal_eval.run.step import Step
 
 __all__ = ["Media"]
 
@@ -42,14 +42,12 @@ class Media(Step):
 
     may_refuse = True
 
-    def __init__(self, run: RunContext, *kinds: str) -> None:
-        super().__init__(run)
-        self._kinds = kinds
+    kinds: tuple[str, ...] = ()
 
     def left(self) -> Sequence[int]:
         """The parts whose media are opened next, and those whose checksums are damaged."""
         run = self.run
-        files = {part: [part_name(kind, part) for kind in self._kinds] for part in run.parts}
+        files = {part: [part_name(kind, part) for kind in self.kinds] for part in run.parts}
         return [
             part
             for part, names in files.items()
@@ -85,7 +83,7 @@ class Media(Step):
         folder = self.run.folder
         if folder.has_values("samples", part, MEDIA_FIELDS):
             yield from media_of(folder.read_batch(part, MEDIA_FIELDS))
-        if ANSWERS in self._kinds and folder.has_values("samples", part, ("metadata",)):
+        if ANSWERS in self.kinds and folder.has_values("samples", part, ("metadata",)):
             texts = folder.read_part("samples", part, ["metadata"]).column("metadata").to_pylist()
             named = (_METADATA.decode(text).get(SUBTITLES) for text in texts if text and f'"{SUBTITLES}"' in text)
             yield from (source.strip() for source in named if is_subtitle_file(source))

@@ -12,7 +12,6 @@ from multimodal_eval.analysis.slices import ColumnsSeen
 from multimodal_eval.core.metric import Placement
 from multimodal_eval.core.records import InputFile
 from multimodal_eval.data.readers.files import DataFile
-from multimodal_eval.data.readers.ids import JoinNotes
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import CheckerNotes, RecordChecker
@@ -27,7 +26,7 @@ from multimodal_eval.data.readers.splits import (
     splits_of,
     tasks_of,
 )
-from multimodal_eval.data.readers.summary import Summary
+from multimodal_eval.data.readers.summary import JoinNotes, Summary
 from multimodal_eval.run.engine.base import Crashed, Phase, refuse_crashed
 from multimodal_eval.run.steps.read import Read, ReadInput, bytes_of
 from multimodal_eval.run.steps.reading_tasks import (

@@ -80,19 +80,23 @@ class Read(Step):
         summary = read.summary
         recipe = source.recipe()
         refuse_empty(summary, None if recipe is None else recipe.data)
-        read.columns.check_columns([*summary.fields, *summary.metadata])
+        if read.columns is not None:
+            read.columns.check_columns([*summary.fields, *summary.metadata])
         counts = Counts(summary.samples, summary.blank_answers, summary.unmatched_data, summary.unmatched_predictions)
-        files = _as_named(read.files or source.describe(), run.info.input)
+        files, named = read.files or source.describe(), run.info.input
+        if len(files) == len(named):  # with the names that they had when the run was started
+            files = [replace(file, path=name.path) for file, name in zip(files, named, strict=True)]
         run.note(input=files, counts=counts, input_notes=summary.notes, parts=read.parts)
 
     def _read_here(self, source: Input) -> ReadInput:
         """Read the input from start to end, in this process. All its problems are raised together."""
-        run, problems = self.run, Problems()
-        read = ReadInput(Summary(), [], ColumnsSeen(run.plan.config), [])
-        sizes, columns = read.parts, read.columns
+        run, problems, config = self.run, Problems(), self.run.plan.config
+        columns = ColumnsSeen(config) if config.by or config.strata is not None else None
+        read = ReadInput(Summary(), [], columns, [])
+        sizes = read.parts
         with writing_parts(run.folder) as write:
-            for part in source.parts(problems, read.summary, run.plan.part_size, run.plan.config.limit):
-                if columns.fields:
+            for part in source.parts(problems, read.summary, run.plan.part_size, config.limit):
+                if columns is not None:
                     columns.see(part.samples(columns.fields))
                 if not problems.total:  # a refused input is not stored
                     write(len(sizes), part.table(sum(sizes)))
@@ -181,13 +185,6 @@ def _refuse_changed_input(opened: Input, known: list[InputFile], first: str) -> 
         )
 
 
-def _as_named(files: list[InputFile], named: list[InputFile]) -> list[InputFile]:
-    """The files with the names that they had when the run was started."""
-    if len(files) != len(named):
-        return files
-    return [replace(file, path=name.path) for file, name in zip(files, named, strict=True)]
-
-
 def bytes_of(files: Iterable[DataFile]) -> int:
     """The size of some files."""
     return sum(file.path.stat().st_size for file in files)
@@ -198,7 +195,7 @@ class ReadInput(msgspec.Struct):
 
     summary: Summary
     parts: list[int]  # their sizes
-    columns: ColumnsSeen
+    columns: ColumnsSeen | None  # None if the run has no slices or strata
     files: list[InputFile]
 
 

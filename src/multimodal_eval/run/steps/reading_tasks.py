@@ -31,7 +31,6 @@ from multimodal_eval.data.readers import limits, parts
 from multimodal_eval.data.readers.blocks import DamagedStreamError
 from multimodal_eval.data.readers.field_checks import taking_blank_references
 from multimodal_eval.data.readers.files import describe_file
-from multimodal_eval.data.readers.ids import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.records import CheckerNotes, Fields
 from multimodal_eval.data.readers.splits import (
@@ -43,6 +42,7 @@ from multimodal_eval.data.readers.splits import (
     counted,
     id_hashes,
 )
+from multimodal_eval.data.readers.summary import Join, JoinNotes, renamed_metadata
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import (
     columns_of,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from shlex import quote
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,14 +35,19 @@ from multimodal_eval.evaluation.composite_score import composite_of_columns
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
-from multimodal_eval.run.signatures import signatures, stored_signature
-from multimodal_eval.run.step import RunContext, Step
+from multimodal_eval.run.step import RunContext, Step, signatures, stored_signature
+
+T = TypeVar("T")
 
 BATCH = 1024
 SAMPLES_AHEAD = 512  # beside those of the parts that are being scored
 CRASHED = unscored("error", "the process that scored this sample crashed on every attempt")
 _CRASHING, _FACTS, _OPEN = "poison.part-{:05d}", "lint.part-{:05d}", "open.part-{:05d}"  # scratch files
 _OPEN_CODE = code_of("open")
+
+
+def _nobody(metric: str) -> None:
+    """Tell nobody."""
 
 
 class Upcoming(msgspec.Struct):
@@ -90,14 +96,13 @@ class OpenPart(msgspec.Struct, frozen=True):
 
 def refuse_open(run: RunContext, left: Sequence[OpenPart]) -> None:
     """Refuse to finish a run with open samples, whose failures say nothing about the samples themselves."""
-    if left:
-        count = sum(part.samples for part in left)
-        plugins = "".join(f" --plugin {quote(plugin)}" for plugin in run.plan.config.plugins)
-        raise OpenSamplesError(
-            f"samples without a result so far: {count:,} ({left[0].reason}). All other scores are kept. "
-            f"Score only these samples again with: mmeval score --resume {run.folder.label}{plugins}; "
-            "with --accept-open, those that fail again are stored as errors"
-        )
+    count = sum(part.samples for part in left)
+    plugins = "".join(f" --plugin {quote(plugin)}" for plugin in run.plan.config.plugins)
+    raise OpenSamplesError(
+        f"samples without a result so far: {count:,} ({left[0].reason}). All other scores are kept. "
+        f"Score only these samples again with: mmeval score --resume {run.folder.label}{plugins}; "
+        "with --accept-open, those that fail again are stored as errors"
+    )
 
 
 class Sign(Step):
@@ -132,11 +137,9 @@ class Score(Step):
     state = "scoring"
     runs_metrics = True
 
-    def __init__(self, run: RunContext) -> None:
-        super().__init__(run)
-        self.announce: Callable[[str], None] = _nobody  # called with the metric that is scored
-        self.upcoming = Upcoming()
-        self._retries = defaultdict[str, Retries](Retries)  # by metric
+    announce: Callable[[str], None] = _nobody  # called with the metric that is scored
+    upcoming: Upcoming = msgspec.field(default_factory=Upcoming)
+    _retries: dict[str, Retries] = msgspec.field(default_factory=lambda: defaultdict(Retries))  # by metric
 
     def left(self) -> Sequence[int]:
         """The parts without scores."""
@@ -160,7 +163,8 @@ class Score(Step):
             done += sizes[part]
             run.progress("scoring", done, total)
         run.folder.clear_temporary()  # from processes that crashed while writing
-        refuse_open(run, open_parts)
+        if open_parts:
+            refuse_open(run, open_parts)
 
     def phase(self, work: str, items: Sequence[Any], *, is_apart: bool = False) -> Phase:
         """Work on some items; apart is in other processes, after a crash."""
@@ -229,10 +233,6 @@ class Score(Step):
         """Store the rows of a part that crash a metric, by metric. They are not scored then."""
         self.run.folder.write_pieces(_CRASHING.format(part), [with_checksum(msgspec.json.encode(rows))])
 
-    def _crashing_rows(self, part: int) -> dict[str, list[int]]:
-        stored = without_checksum(self.run.folder.read_piece(_CRASHING.format(part), 0))
-        return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[int]])
-
     def scored(self, metric: Metric, samples: Batch, crashing: Collection[int] = ()) -> Scores:
         """The scores of some samples, without committing them. Those that crash their process are errors."""
         if crashing:
@@ -272,7 +272,8 @@ class Score(Step):
             fresh = {name: Scores.of(list(map(_given_up, scores))) for name, scores in fresh.items()}
         columns: dict[str, pa.Array] = key_columns(samples, 0)
         scores: dict[str, Scores] = {}
-        before = self._earlier_scores(part)
+        earlier = self.run.earlier if self.run.reusable else None
+        before: pa.Table | None = None if earlier is None else earlier.read_part("scores", part)
         for metric in self.run.plan.metrics:
             if metric.name in fresh:
                 scores[metric.name] = fresh[metric.name]
@@ -299,40 +300,37 @@ class Score(Step):
             return batch
         from multimodal_eval.judges.verdict_tables import with_verdicts
 
-        return with_verdicts(batch, self.run.folder, part, judges)
+        return with_verdicts(batch, self.run.folder, part, sum(self.run.info.parts[:part]), judges)
 
     def _fresh_scores(self, part: int, samples: Batch) -> dict[str, Scores]:
         """The scores of every metric that are not copied from an earlier run."""
-        kept, crashing = self._kept_scores(part), self._crashing_rows(part)
-        return {
-            metric.name: self._completed(metric, samples, kept.get(metric.name), crashing.get(metric.name, ()))
-            for metric in self.fresh
-        }
+        kept = self._noted(_OPEN.format(part), dict[str, list[SampleScore]])
+        crashing = self._noted(_CRASHING.format(part), dict[str, list[int]])
+        fresh: dict[str, Scores] = {}
+        for metric in self.fresh:
+            name, rows = metric.name, crashing.get(metric.name, ())
+            is_kept = name in kept
+            fresh[name] = (
+                self._completed(metric, samples, kept[name], rows) if is_kept else self.scored(metric, samples, rows)
+            )
+        return fresh
 
     def _completed(
-        self, metric: Metric, samples: Batch, kept: Sequence[SampleScore] | None, crashing: Collection[int]
+        self, metric: Metric, samples: Batch, kept: Sequence[SampleScore], crashing: Collection[int]
     ) -> Scores:
-        """The scores of a part; if an earlier attempt kept scores, only the open samples are scored."""
-        if kept is None:
-            return self.scored(metric, samples, crashing)
+        """The scores of a part of which an earlier attempt kept scores: only the open samples are scored."""
         rows = [row for row, score in enumerate(kept) if score.status == "open"]
         index = {row: number for number, row in enumerate(rows)}
         asked = samples.take(np.array(rows, np.int64))
         fresh = self.scored(metric, asked, {index[row] for row in crashing if row in index}) if rows else ()
         return Scores.of([fresh[index[row]] if row in index else score for row, score in enumerate(kept)])
 
-    def _kept_scores(self, part: int) -> dict[str, list[SampleScore]]:
-        stored = without_checksum(self.run.folder.read_piece(_OPEN.format(part), 0))
-        try:
-            return {} if stored is None else msgspec.json.decode(stored, type=dict[str, list[SampleScore]])
-        except msgspec.DecodeError:  # then all samples of the part are scored
-            return {}
-
-    def _earlier_scores(self, part: int) -> pa.Table | None:
-        """The part's scores in the earlier run, if some of them are reused."""
-        if self.run.earlier is None or not self.run.reusable:
-            return None
-        return self.run.earlier.read_part("scores", part)
+    def _noted(self, file: str, kind: type[T]) -> T:
+        """What an earlier attempt has noted about samples of a part, by metric."""
+        stored = without_checksum(self.run.folder.read_piece(file, 0)) or b"{}"
+        with suppress(msgspec.DecodeError):  # then all samples of the part are scored
+            return msgspec.json.decode(stored, type=kind)
+        return msgspec.json.decode(b"{}", type=kind)
 
 
 def stored_facts(folder: RunFolder, part: int) -> Facts | None:
@@ -353,10 +351,6 @@ def _open_part(scores: Mapping[str, Scores]) -> OpenPart | None:
         return None
     name, row = next((name, open_rows[0]) for name, open_rows in by_metric.items() if open_rows)
     return OpenPart(len(rows), f"{name}: {scores[name].reasons.get(row)}")
-
-
-def _nobody(metric: str) -> None:
-    """Tell nobody."""
 
 
 MAX_CRASHING = 20  # samples per part: with more, the samples are unlikely to be the cause
