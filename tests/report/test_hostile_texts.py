@@ -187,7 +187,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def addresses() -> list[str]:
-    """Every page of the run, every second sample, and every text as a parameter of some pages; with EVERY, of all."""
+    """Every page of the run, every fourth sample, and every text as a parameter of a page; with EVERY, of all."""
     evil = quote(EVIL, safe="/")
     pages = ["/", f"/run/{evil}", f"/samples/{evil}", f"/sample/{evil}?row=1", f"/pairs?run=hostile&run={evil}"]
     pages += [
@@ -200,7 +200,7 @@ def addresses() -> list[str]:
     ]
     pages += ["/run/hostile", "/samples/hostile", "/samples/hostile?status=error", "/samples/hostile?sort=meteor"]
     pages += ["/samples/hostile?view=gallery", f"/samples/{evil}?view=gallery&sort=meteor&min.meteor=0.1"]
-    pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))[:: 1 if EVERY else -2]]
+    pages += [f"/sample/hostile?row={row}&at={row}" for row in range(len(PAYLOADS))[:: 1 if EVERY else -4]]
     pages += comparing(evil)
     for code in (quote(text[:400], safe="") for text in TEXTS[::5]):
         pages += [f"/samples/hostile?view=gallery&meta.{code}={code}&meta.dialogue_type={code}"]
@@ -211,9 +211,7 @@ def addresses() -> list[str]:
         ]
     for number, text in enumerate(TEXTS):
         asked = asked_by(text[:400])
-        pages += (
-            asked if EVERY else asked[number % 4 :: 4]
-        )  # the text reaches two of the eight, and each gets ten texts
+        pages += asked if EVERY else [asked[number % 8]]  # the text reaches one of the eight, and each gets five texts
     return pages + [compared_by(number, evil) for number in range(len(TEXTS) if EVERY else COMPARED)]
 
 
