@@ -9,10 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference, label_notes
+from multimodal_eval.analysis.calibrated import calibrated, corrected_estimates, label_notes, why_not_corrected
 from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.stats.intervals import t_interval
+from multimodal_eval.stats.paired import Comparison, compare_pairs
+from multimodal_eval.stats.randomization import all_pairs
 
 NAN = float("nan")
 
@@ -22,6 +24,12 @@ def labels(values, probability=None):
     ratings = ratings if ratings.ndim == 2 else ratings[:, None]
     chance = None if probability is None else np.array(probability, dtype=np.float64)
     return HumanLabels("rating", ratings, chance, "0123456789ab")
+
+
+def compared(judges, humans, clusters=None) -> list[Comparison]:
+    estimates = corrected_estimates(judges, humans, clusters)
+    assert estimates is not None
+    return compare_pairs(estimates, all_pairs(len(judges)), clusters, rounds=999)
 
 
 def test_value_worked_out_by_hand():
@@ -56,12 +64,14 @@ def test_a_difference_of_rates_is_not_a_rate():
     rates = HumanLabels("human", np.array([[1.0], [0.0]] * 30), None, "digest", False, (0.0, 1.0))
     gained = HumanLabels("human", np.array([[1.0], [1.0]] + [[1.0], [0.0]] * 29), None, "digest", False, (0.0, 1.0))
     judge = np.array([1.0, 0.0] * 30)
-    same = calibrated_difference((judge, judge), (rates, rates))
-    # All differences are 0: with t(59) = 2.001, at most 4.004 / 64.004 of all samples differ, in either direction.
-    assert (same.value, same.low, same.high) == (0, pytest.approx(-0.06256, abs=1e-5), pytest.approx(0.06256, abs=1e-5))
-    alone = calibrated_difference((judge, judge), (rates, gained))
-    # 1/60 with the standard error sqrt(59) / 60 / sqrt(59) = 1/60: one gain of 60 is not beyond chance.
-    assert (alone.value, alone.low) == (pytest.approx(1 / 60), pytest.approx((1 - 2.001) / 60, abs=1e-4))
+    (same,) = compared((judge, judge), (rates, rates))
+    # All differences are 0: by Wilson, at most 3.8415 / 63.8415 of all samples differ, in either direction.
+    ends = pytest.approx((-0.06017, 0.06017), abs=1e-5)
+    assert (same.difference.value, (same.difference.low, same.difference.high), same.p_value) == (0, ends, 1)
+    (alone,) = compared((judge, judge), (rates, gained))
+    assert alone.difference.value == pytest.approx(1 / 60)
+    assert alone.p_value == 1  # one gain of 60: with either sign, the difference is as far from 0
+    assert alone.difference.low <= 0 <= alone.difference.high
 
 
 def test_equal_labels_have_an_interval_with_a_width_between_bounds_or_none():
@@ -114,20 +124,47 @@ def test_a_judge_that_equals_people_makes_labels_worth_more(verdicts, count):
 def test_a_difference_of_two_runs():
     # The same samples are labelled: it is the mean of differences, with differences of verdicts as judge.
     first, second = np.array([1.0, 2, 3, 4, 5, 1]), np.array([2.0, 2, 5, 4, 5, 3])
-    difference = calibrated_difference(
-        (first, second), (labels([1, 1, 3, 4, NAN, NAN]), labels([2, 1, 4, 5, NAN, NAN]))
-    )
-    whole = calibrated(second - first, labels([1, 0, 1, 1, NAN, NAN]))
-    assert (difference.value, difference.low) == (whole.value, whole.low)
+    # Differences of verdicts 1 0 2 0 (mean .75) and 0 2, of labels 1 0 1 1 (mean .75). lambda minimises the squares of
+    # 1.5 ((label - .75) - lambda (verdict - .75)) and of -3 lambda (1 - verdict): 2.25 * .75 / (2.25 * 2.75 + 9 * 2).
+    (result,) = compared((first, second), (labels([1, 1, 3, 4, NAN, NAN]), labels([2, 1, 4, 5, NAN, NAN])))
+    power = 2.25 * 0.75 / (2.25 * 2.75 + 9 * 2)
+    assert result.difference.value == pytest.approx(0.75 + power * (1 - 0.75))
+    assert result.difference.method == "no interval: 4 labels, too few for a test"
+
+
+def test_the_runs_of_a_comparison_share_the_weight_of_the_judge():
+    """So that the differences of three runs add up, with any samples labelled, and few labels show little."""
+    random = np.random.default_rng(1)
+    judges = random.random((3, 200))
+    humans = [labels(np.where(random.random(200) < 0.2, (judge > 0.3).astype(float), NAN)) for judge in judges]
+    clusters = np.arange(200) // 4
+    first, both, second = compared(list(judges), humans, clusters)
+    assert first.difference.value + second.difference.value == pytest.approx(both.difference.value)
+    assert "labelled clusters" in first.difference.method
+
+
+def test_a_corrected_difference_stays_within_its_bounds():
+    """Labels that differ by as much as they can, and verdicts by less: lambda leads beyond the bounds."""
+    random = np.random.default_rng(2)
+    judges = [random.random(60), 0.9 * random.random(60)]
+    people = np.where(np.arange(60) < 20, 1.0, NAN)[:, None]
+    humans = [HumanLabels("human", people * end, None, "digest", False, (0.0, 1.0)) for end in (1, 0)]
+    (result,) = compared(judges, humans)
+    assert result.difference.value == -1
+    assert -1 == result.difference.low < result.difference.high < 0
+    assert result.p_value < 0.05
 
 
 def test_differences_that_labels_cannot_correct():
     values = np.array([1.0, 2, 3, 4]), np.array([2.0, 2, 5, 4])
-    nothing = calibrated_difference(values, (labels([NAN] * 4), labels([1, 2, NAN, NAN])))
-    assert nothing.value is None
-    assert "a run has no human label" in nothing.method
+    few = labels([NAN] * 4), labels([1, 2, 4, NAN])
+    assert corrected_estimates(values, few) is None
+    assert why_not_corrected("ab", few) == "not corrected: a run has fewer than 3 human labels of the compared samples"
     drawn = labels([1, 2, 3, NAN], [0.5, 0.5, 1, NAN]), labels([1, 2, 3, NAN], [0.5, 1, 1, NAN])
-    assert "different probabilities" in calibrated_difference(values, drawn).method
+    assert corrected_estimates(values, drawn) is None
+    assert why_not_corrected("ab", drawn).endswith("chose samples for labelling with different probabilities")
+    assert why_not_corrected("ab", [None, drawn[0]]).startswith("no human labels in a")
+    assert why_not_corrected("ab", [None, None]) is None
 
 
 def notes(values, human, clusters=None):

@@ -169,8 +169,10 @@ def test_scores_that_labels_correct_and_a_limit_are_named(tmp_path):
         )  # fmt: skip
     shown = mmeval("table", str(tmp_path)).stdout
     by_labels = load_run(tmp_path / "one" / "safety").calibrated("exact_match")
-    corrected = f"{by_labels.value:.2f} [{by_labels.low:.2f}, {by_labels.high:.2f}]"
-    assert f"corrected by human labels: one {corrected}, other {corrected}" in " ".join(shown.split())
+    assert "safety: exact_match is corrected by human labels; uncorrected: one " in " ".join(shown.split())
+    cell = suite(tmp_path)["one", "safety"]
+    assert (cell.figure.value, cell.figure.low, cell.figure.high) == (by_labels.value, by_labels.low, by_labels.high)
+    assert cell.uncorrected.value == load_run(tmp_path / "one" / "safety")["exact_match"]["value"]
     assert "n = 100 (--limit 100)" in shown
     listed = mmeval("ls", "runs", str(tmp_path / "one")).stdout
     (line,) = (line for line in listed.splitlines() if "calibrated" in line)

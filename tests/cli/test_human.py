@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from multimodal_eval import load_run
+from multimodal_eval.analysis.suite import suite
 from multimodal_eval.core.judge_records import measures_the_judge
 from multimodal_eval.core.score import STATISTICS
 from multimodal_eval.interop.trackers.content import run_values
@@ -101,17 +102,71 @@ def test_compare_shows_corrected_differences(folder):
     mmeval(*LABELLED, "-o", "b")
     mmeval(*SCORE, "-o", "c")
     out = mmeval("compare", "a", "b", "--rounds", "100").stdout
-    assert "calibrated by human labels" in out
+    assert "exact_match, corrected by human labels" in out
+    assert "not corrected by human labels" in out
     first, second = (load_run(name).calibrated("exact_match").value for name in "ab")
     (pair,) = json.loads(mmeval("compare", "a", "b", "--rounds", "100", "--format", "json").stdout)["numbers"][0][
         "pairs"
     ]
-    assert abs(pair["calibrated"]["value"] - (second - first)) > 1e-4
-    assert "exact_match: the calibrated B - A is not the difference of the calibrated scores" in out
+    assert abs(pair["difference"] - (second - first)) > 1e-4
+    assert "exact_match: the corrected B - A is not the difference of the corrected scores" in out
     without = mmeval("compare", "a", "c", "--rounds", "100").stdout
-    assert "calibrated by human labels" not in without
-    assert "exact_match: no human labels in c, so that differences from it are those of the judge" in without
-    assert "calibrated" in mmeval("compare", "a", "b", "c", "--rounds", "100").stdout
+    assert "corrected by human labels" not in without
+    assert "exact_match: no human labels in c, so that the comparison is that of the judge" in without
+    assert "no human labels in c" in mmeval("compare", "a", "b", "c", "--rounds", "100").stdout
+
+
+def two_runs(says_so: str) -> None:
+    """The runs s/a/task and s/b/task: either the judge or the people say that b is worse."""
+    first, second = judged_samples(), judged_samples(sensitivity=0.5)
+    if says_so == "people":
+        for record, better in zip(second, first, strict=True):
+            if record["rating"] is not None and record["generated_answer"] == "no":
+                record["rating"] = 0
+            record["generated_answer"] = better["generated_answer"]
+    for name, records in (("a", first), ("b", second)):
+        write("data.jsonl", records)
+        mmeval(*LABELLED, "-o", f"s/{name}/task")
+
+
+@pytest.mark.parametrize("says_so", ["judge", "people"])
+def test_gates_marks_and_suites_follow_the_labels(folder, says_so):
+    two_runs(says_so)
+    is_worse = says_so == "people"
+    gate = mmeval("compare", "s/a/task", "s/b/task", "--fail-if-worse", code=3 if is_worse else 0)
+    assert ("in exact_match, corrected by human labels: -" in gate.stderr) == is_worse
+    assert (" is worse than " in gate.stdout) == is_worse
+    assert "; uncorrected, the difference is " in " ".join(gate.stdout.split())
+    sliced = mmeval("compare", "s/a/task", "s/b/task", "--by", "kind").stdout
+    assert "exact_match: the slices are not corrected by human labels" in sliced
+    assert "Simpson" not in sliced
+    mmeval("export", "s/a/task", "s/b/task", "--to", "markdown", "-o", "table.md", "--set", "names=[a, b]")
+    corrected, raw = (line for line in Path("table.md").read_text().splitlines() if line.startswith("| exact"))
+    assert (corrected.count("**"), raw.count("**")) == (2 if is_worse else 4, 0)
+    mmeval("export", "s/a/task", "s/b/task", "--to", "markdown", "-o", "best.md", "--set", "names=[a, b]", "--set",
+           "marks=best")  # fmt: skip
+    corrected, raw = (line for line in Path("best.md").read_text().splitlines() if line.startswith("| exact"))
+    assert (corrected.count("**"), raw.count("**")) == (2, 0)
+    table = suite("s")
+    assert {table[name, "task"].place for name in "ab"} == {"best", "" if is_worse else "tied"}
+    assert (table.differences[0].verdict == "no difference shown") != is_worse
+    stored = [load_run(f"s/{name}/task").calibrated("exact_match") for name in "ab"]
+    figures = [table[name, "task"].figure for name in "ab"]
+    assert [(each.value, each.low, each.high) for each in figures] == [(s.value, s.low, s.high) for s in stored]
+    assert table.records()[1]["uncorrected"] == load_run("s/b/task")["exact_match"]["value"]
+
+
+def test_a_limit_is_for_the_score_that_labels_correct(folder):
+    mmeval(*LABELLED, "-o", "run")
+    run = load_run("run")
+    raw, corrected = run["exact_match"]["value"], run.calibrated("exact_match")
+    assert corrected.value < raw
+    between = (raw + corrected.value) / 2
+    mmeval(*SCORE, "-o", "unlabelled", "--fail-under", f"exact_match={between}")
+    missed = mmeval(*LABELLED, "-o", "again", "--fail-under", f"exact_match={between}", code=3).stderr
+    assert f"exact_match is {corrected.value:.4f}, below {between!r}, corrected by human labels" in missed
+    mmeval(*LABELLED, "-o", "low", "--fail-under", f"exact_match.low={corrected.low - 0.001}")
+    mmeval(*LABELLED, "-o", "high", "--fail-under", f"exact_match.low={corrected.low + 0.001}", code=3)
 
 
 def test_meta_of_a_run_has_kappa_and_a_curve(folder):

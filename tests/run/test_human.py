@@ -337,18 +337,25 @@ def test_differences_of_runs_are_corrected(tmp_path):
     (pair,) = compare_runs(runs, rounds=100).numbers[0].pairs
     (first, human_first), (second, human_second) = arrays(good), arrays(bad)
     expected = ppi_mean(second - first, human_second - human_first).interval
-    assert pair.calibrated.value == pytest.approx(expected.value)
-    assert (pair.calibrated.low, pair.calibrated.high) == pytest.approx((expected.low, expected.high))
-    assert differences(calibrate(runs, "rating"))[0].difference == pair.calibrated
+    assert (pair.difference, pair.low, pair.high) == pytest.approx(
+        (expected.value, expected.low, expected.high), abs=0.02
+    )
+    assert pair.uncorrected.value == pytest.approx((second - first).mean())
+    again = differences(calibrate(runs, "rating"))[0].difference
+    assert (again.value, again.stderr) == (pair.difference, pair.stderr)
     content = compare_runs(runs, rounds=100).to_dict()["numbers"][0]
-    assert content["pairs"][0]["calibrated"]["value"] == pair.calibrated.value
-    assert [system["calibrated"]["labels"] for system in content["systems"]] == [60, 60]
+    assert content["pairs"][0]["uncorrected"]["value"] == pair.uncorrected.value
+    assert [system["labels"] for system in content["systems"]] == [60, 60]
+    corrected, raw = (run["exact_match"]["calibrated"]["value"] for run in runs), (first.mean(), second.mean())
+    assert [system["value"] for system in content["systems"]] == list(corrected)
+    assert [system["uncorrected"]["value"] for system in content["systems"]] == pytest.approx(raw)
 
 
-def test_a_comparison_without_labels_has_no_calibrated_values(unlabelled, run):
+def test_labels_of_one_run_do_not_correct_a_comparison(unlabelled, run):
     content = compare_runs([unlabelled, run], rounds=100).to_dict()["numbers"][0]
-    assert "calibrated" not in content["pairs"][0]
-    assert ["calibrated" in system for system in content["systems"]] == [False, True]
+    assert not any("uncorrected" in record for record in (*content["pairs"], *content["systems"]))
+    assert content["remark"].startswith("no human labels in ")
+    assert content["systems"][1]["value"] == run["exact_match"]["value"]
 
 
 def test_answers_that_were_generated_first_are_corrected(tmp_path):

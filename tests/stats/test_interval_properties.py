@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal_eval import evaluate
-from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
+from multimodal_eval.analysis.calibrated import calibrated, corrected_estimates
 from multimodal_eval.analysis.human_labels import HumanLabels
 from multimodal_eval.core.score import Rows, mean_estimate
 from multimodal_eval.core.scoring import aggregate_of, estimate_of
@@ -140,9 +140,13 @@ def test_scores_and_differences_that_labels_correct(drawn, data):
         figure = calibrated(judge, labels, clusters)
         if figure.value is not None:
             check(figure, may_be_without_width=of_file and bool(labelled.all()))  # the mean is known then
-        difference = calibrated_difference((judge, judge[::-1]), (labels, labels), clusters)
-        if difference.value is not None:
-            check(difference, -1.0, 1.0)
+        estimates = corrected_estimates([judge, judge[::-1]], [labels, labels], clusters)
+        if estimates is not None:
+            (compared,) = compare(estimates[:1], estimates[1:], clusters, rounds=99)
+            check(compared.difference, -1.0, 1.0)
+            assert compared.p_value is not None
+            if compared.difference.low is not None:
+                assert (compared.p_value < 0.05) != (compared.difference.low <= 0 <= compared.difference.high)
 
 
 def test_every_metric_that_is_a_mean_within_bounds():

@@ -15,7 +15,9 @@ from multimodal_eval.stats.intervals import (
     interval_of_equal_values,
     standard_error,
     t_interval,
+    wilson_bounds,
 )
+from multimodal_eval.stats.special import stdtrit
 
 # Miller 2024; statsmodels' OLS on a constant with cov_type="cluster" gives the same (checked below).
 SCORES = np.array([1, 1, 0, 0, 1, 0, 1, 1, 1, 0], dtype=float)
@@ -219,6 +221,43 @@ def test_simulated_coverage():
         clustered_inside += result.low <= 0 <= result.high
     assert 0.925 <= inside / 600 <= 0.975  # the standard deviation is .009
     assert 0.925 <= clustered_inside / 600 <= 0.975
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 5.0), (0.0, 10.0)])
+def test_ends_of_a_scale_are_no_shares(low, high):
+    values = np.full(20, 1.0)
+    lowest = interval(replace(mean_estimate(Rows(values)), bounds=(low, high)), values=values)
+    other = 3.8415 / 23.8415  # the share of other values, which may be as far away as the bounds
+    ends = (1 - other * (1 - low), 1 + other * (high - 1))
+    assert (lowest.low, lowest.high) == pytest.approx(ends, abs=1e-4)
+
+
+@pytest.mark.parametrize("clusters", [25, 80])
+@pytest.mark.parametrize(("share", "spread"), [(0.9, 3), (0.9, 1), (0.97, 1)])
+def test_uneven_clusters_near_a_bound_are_covered(clusters, share, spread):
+    """92.5% and less with pseudo-values of clusters of mean size; 84 to 92% where bad clusters are rare."""
+    chooser = np.random.default_rng(clusters)
+    inside, truth = 0, 0.8 * share + 0.1
+    for _ in range(400):
+        codes = np.repeat(np.arange(clusters), chooser.geometric(0.2, clusters))
+        means = chooser.beta(spread * share, spread * (1 - share), clusters)
+        values = 0.8 * means[codes] + 0.2 * chooser.random(len(codes))
+        result = interval(bounded(values), codes, values=values)
+        inside += result.low <= truth <= result.high
+    assert inside / 400 >= 0.92  # at least 93.3% in 10,000 draws
+
+
+def test_the_pseudo_values_of_clusters_near_a_bound():
+    # Sizes 1, 1, 2 with means 1, .9, 1: p = .975, residual sums .025, -.075, .05, n = 4.
+    values, codes = np.array([1.0, 0.9, 1.0, 1.0]), np.array([0, 1, 2, 2])
+    variance = (0.025**2 / 0.75 + 0.075**2 / 0.75 + 0.05**2 / 0.5) / 16
+    # and .0325 sqrt(3) of a cluster at 0 and at 1, whose squared size is (1 + 1 + 4) / 3
+    variance += 0.0325 * 3**0.5 * (0.975**2 + 0.025**2) * 2 / 16
+    over = cluster_error(values - 0.975, codes)
+    ends = wilson_bounds(0.975, 0.975 * 0.025 / variance, stdtrit(over.freedom, 0.975))
+    result = interval(bounded(values), codes, values=values)
+    assert (result.low, result.high) == pytest.approx(ends)
+    assert result.method == "95% Wilson interval of a mean, 3 clusters"
 
 
 def test_an_interval_ends_at_the_bounds_of_the_estimate():

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from multimodal_eval.analysis.human_labels import HumanLabels
-from multimodal_eval.core.figure import Bounds, Figure, without_value
+from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.metric import Signature
-from multimodal_eval.stats.intervals import LEVEL, Codes, Vector
-from multimodal_eval.stats.ppi import PpiEstimate, ppi_difference, ppi_mean, selection_p_value
+from multimodal_eval.core.score import Estimate
+from multimodal_eval.stats.intervals import LEVEL, Codes, Vector, moved_within
+from multimodal_eval.stats.ppi import MIN_UNITS, PpiEstimate, ppi_estimates, ppi_mean, selection_p_value
 
-__all__ = ["FEW_LABELS", "MIN_LABELS", "calibrated", "calibrated_difference", "estimate_by_labels", "label_notes"]
+__all__ = [
+    "FEW_LABELS",
+    "MIN_LABELS",
+    "calibrated",
+    "corrected_estimates",
+    "estimate_by_labels",
+    "label_notes",
+    "why_not_corrected",
+]
 
 MIN_LABELS = 10  # of a slice: with fewer, there is no calibrated value
 FEW_LABELS = 30  # with fewer, the interval is wide and relies on the t distribution
@@ -69,47 +78,46 @@ def calibrated(
         needed = f", and {minimum} are needed" if count else ""
         figure = without_value(f"no calibrated value: {count} human label{'' if count == 1 else 's'}{needed}")
     else:
-        figure = _within(estimate.interval, labels.bounds)
+        figure = moved_within(estimate.interval, labels.bounds)
         target = f"these {int((~np.isnan(values)).sum()):,} samples" if labels.of_file else "the population"
         figure = msgspec.structs.replace(figure, method=f"{figure.method}, for the mean over {target}")
     return msgspec.structs.replace(figure, labels=count, column=labels.column, signature=signature_of(labels))
 
 
-def calibrated_difference(
-    values: tuple[Vector, Vector],
-    labels: tuple[HumanLabels, HumanLabels],
-    clusters: Codes | None = None,
-    level: float = LEVEL,
-) -> Figure:
-    """The second run minus the first, over samples in the same order; all of them must be scored in both."""
-    (a, b), (human_a, human_b) = values, (each.values for each in labels)
-    if np.isnan(human_a).all() or np.isnan(human_b).all():
-        return without_value("no calibrated value: a run has no human label of the compared samples")
-    probability, second = (each.probability for each in labels)
-    if not _are_equal(probability, second, ~np.isnan(human_a) & ~np.isnan(human_b)):
-        return without_value("no calibrated value: the runs chose samples for labelling with different probabilities")
-    if probability is not None and second is not None:
-        probability = np.where(np.isnan(probability), second, probability)
-    (low_a, high_a), (low_b, high_b) = (each.bounds for each in labels)
-    low = None if low_b is None or high_a is None else low_b - high_a
-    bounds = low, None if high_b is None or low_a is None else high_b - low_a
-    estimate = ppi_difference(
-        a, human_a, b, human_b, clusters=clusters, probability=probability, level=level, bounds=bounds
+def why_not_corrected(names: Sequence[str], labels: Sequence[HumanLabels | None]) -> str | None:
+    """Why human labels of some runs do not correct a comparison; None if they do, or if no run has any."""
+    unlabelled = [name for name, each in zip(names, labels, strict=True) if each is None]
+    known = [each for each in labels if each is not None]
+    if not known:
+        return None
+    if unlabelled:
+        return f"no human labels in {', '.join(unlabelled)}, so that the comparison is that of the judge"
+    if any((~np.isnan(each.values)).sum() < MIN_UNITS for each in known):
+        return f"not corrected: a run has fewer than {MIN_UNITS} human labels of the compared samples"
+    for each in known[1:]:
+        both = ~np.isnan(known[0].values) & ~np.isnan(each.values)
+        if not _are_equal(known[0].probability, each.probability, both):
+            return "not corrected: the runs chose samples for labelling with different probabilities"
+    return None
+
+
+def corrected_estimates(
+    values: Sequence[Vector], labels: Sequence[HumanLabels | None], clusters: Codes | None = None
+) -> list[Estimate] | None:
+    """The scores of runs over the same samples, corrected by human labels, as estimates that a paired test compares.
+
+    All samples must be scored. None if not all runs have labels that correct them: see `why_not_corrected`.
+    """
+    known = [each for each in labels if each is not None]
+    if len(known) < len(values) or why_not_corrected([""] * len(known), known) is not None:
+        return None
+    probabilities = [each.probability for each in known if each.probability is not None]
+    return ppi_estimates(
+        [(judge, each.values) for judge, each in zip(values, known, strict=True)],
+        clusters=clusters,
+        probability=np.fmax.reduce(probabilities) if probabilities else None,
+        bounds=[each.bounds for each in known],
     )
-    return _within(estimate.interval, bounds)
-
-
-def _within(figure: Figure, bounds: Bounds) -> Figure:
-    """The figure within the bounds: a correction may lead out of them. An interval beyond a bound keeps its width."""
-    low, high = (limit if end is None else end for end, limit in zip(bounds, (-np.inf, np.inf), strict=True))
-    ends = {
-        name: None if end is None else float(min(max(end, low), high))
-        for name, end in (("value", figure.value), ("low", figure.low), ("high", figure.high))
-    }
-    if ends["low"] is not None and ends["low"] == ends["high"] and figure.low != figure.high:
-        width = (figure.high or 0.0) - (figure.low or 0.0)
-        ends |= {"low": max(low, high - width)} if ends["high"] == high else {"high": min(high, low + width)}
-    return msgspec.structs.replace(figure, **ends)
 
 
 def _are_equal(first: Vector | None, second: Vector | None, both: NDArray[np.bool_]) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from multimodal_eval.analysis.calibrated import calibrated, calibrated_difference
+from multimodal_eval.analysis.calibrated import calibrated, corrected_estimates, why_not_corrected
 from multimodal_eval.analysis.columns import Averaging, Codes, column_names, read_scores
 from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
@@ -52,7 +52,7 @@ Test = Callable[..., list[Comparison]]  # `compare_pairs` with its settings
 
 @dataclass(frozen=True)
 class System:
-    """The score and rank of one run in a metric."""
+    """The score and rank of one run in a metric. If human labels correct the comparison, the score is corrected."""
 
     name: str
     value: float
@@ -61,8 +61,9 @@ class System:
     high: float | None
     method: str
     rank: int | None = None  # None if not every pair was compared
-    calibrated: Figure | None = None  # if the run has human labels
     ranks: tuple[int, int] | None = None  # the best and worst rank that the differences leave possible
+    labels: int | None = None  # human labels by which the score is corrected
+    uncorrected: Figure | None = None  # the score without them
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Pair:
     detectable: float | None
     needed: int | None
     verdict: str  # the second system is "better", "worse", or "no difference shown"
-    calibrated: Figure | None = None  # the difference corrected by human labels, if both runs have them
+    uncorrected: Figure | None = None  # the difference without the human labels that correct it
     carried_by: Carrier | None = None
     margin: str | None = None  # what is shown about a margin: see `compare_runs`
 
@@ -116,6 +117,12 @@ class MetricComparison(Displayed):
     systems: tuple[System, ...]
     pairs: tuple[Pair, ...]
     parts: tuple[str, ...] = ()  # of a composite
+    remark: str | None = None  # why human labels of some runs do not correct the comparison
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether human labels correct the scores and their differences."""
+        return any(system.uncorrected is not None for system in self.systems)
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,12 +161,18 @@ class RunComparison(Displayed):
         return f" after Holm's correction for {which}" if others > 1 else ""
 
     def to_dict(self) -> JsonObject:
-        """The comparison as a JSON object. Without human labels, there are no calibrated values."""
+        """The comparison as a JSON object. Without human labels, there are no uncorrected values."""
         content = asdict(self)
-        for record in (each for metric in content["numbers"] for each in (*metric["systems"], *metric["pairs"])):
-            calibrated = record.pop("calibrated")
-            if calibrated is not None:
-                record["calibrated"] = msgspec.to_builtins(calibrated)
+        for metric in content["numbers"]:
+            if metric["remark"] is None:
+                del metric["remark"]
+            for record in (*metric["systems"], *metric["pairs"]):
+                uncorrected = record.pop("uncorrected")
+                labels = record.pop("labels", None)
+                if uncorrected is not None:
+                    record["uncorrected"] = msgspec.to_builtins(uncorrected)
+                if labels is not None:
+                    record["labels"] = labels
         return content
 
     def worse_than_baseline(self) -> list[str]:
@@ -174,9 +187,10 @@ class RunComparison(Displayed):
             for (metric, pair), p_value in zip(pairs, holm([pair.p_value for _, pair in pairs]), strict=True):
                 is_worse = pair.difference > 0 if metric.direction == "lower" else pair.difference < 0
                 if p_value is not None and p_value < alpha and is_worse:
+                    by_labels = ", corrected by human labels" if metric.is_corrected else ""
                     lines.append(
-                        f"{pair.second} is worse than {pair.first} in {metric.name}: {pair.difference:+.4f}, "
-                        f"{p_comparison(p_value)}"
+                        f"{pair.second} is worse than {pair.first} in {metric.name}{by_labels}: "
+                        f"{pair.difference:+.4f}, {p_comparison(p_value)}"
                     )
         return lines
 
@@ -367,19 +381,22 @@ class _Table:
             (a, b): (scores[b].values - scores[a].values)[scored] * (-1 if direction == "lower" else 1)
             for a, b in self.pairs
         }
-        comparisons = test(estimates, self.pairs, clusters, level=self.level)
-        inner: Sequence[Comparison | None] = [None] * len(comparisons)
-        if self.margin is not None:  # two one-sided tests at 1 - level: the interval with the level 1 - 2 (1 - level)
-            inner = test(estimates, self.pairs, clusters, level=2 * self.level - 1)
         labels = [self._labels(index, name, scored) for index in range(len(self.runs))]
+        corrected = corrected_estimates([each.values[scored] for each in scores], labels, clusters)
+        compared = estimates if corrected is None else corrected
+        comparisons = test(compared, self.pairs, clusters, level=self.level)
+        none: Sequence[Comparison | None] = [None] * len(comparisons)
+        # two one-sided tests at 1 - level: the interval with the level 1 - 2 (1 - level)
+        inner = none if self.margin is None else test(compared, self.pairs, clusters, level=2 * self.level - 1)
+        raw = none if corrected is None else test(estimates, self.pairs, clusters, level=self.level)
         pairs = [
             replace(
                 self._pair(a, b, comparison, gains[a, b], direction),
-                calibrated=self._corrected((scores[a], scores[b]), (labels[a], labels[b]), scored),
-                carried_by=self._carrier(estimates[b].minus(estimates[a]), comparison, scored),
+                uncorrected=None if without is None else without.difference,
+                carried_by=self._carrier(compared[b].minus(compared[a]), comparison, scored),
                 margin=self._margin(narrow, direction),
             )
-            for (a, b), comparison, narrow in zip(self.pairs, comparisons, inner, strict=True)
+            for (a, b), comparison, narrow, without in zip(self.pairs, comparisons, inner, raw, strict=True)
         ]
         return MetricComparison(
             name,
@@ -389,21 +406,29 @@ class _Table:
             int((applies & ~scored).sum()),
             None if clusters is None else len(np.unique(clusters)),
             tuple(
-                System(
+                self._system(
                     label,
-                    *_fields(run_scores.figure(estimate, scored, clusters, self.level)),
-                    calibrated=self._calibrated(run_scores, run_labels, scored),
+                    run_scores.figure(estimate, scored, clusters, self.level),
+                    None
+                    if corrected is None or run_labels is None
+                    else calibrated(run_scores.values[scored], run_labels, clusters, level=self.level),
                 )
                 for label, run_scores, estimate, run_labels in zip(self.names, scores, estimates, labels, strict=True)
             ),
             tuple(pairs),
             tuple(self.runs[0].info.signatures[metric].weights) if name == COMPOSITE else (),
+            why_not_corrected(self.names, labels),
         )
+
+    def _system(self, name: str, figure: Figure, corrected: Figure | None) -> System:
+        if corrected is None:
+            return System(name, *_fields(figure))
+        return System(name, *_fields(corrected), labels=corrected.labels, uncorrected=figure)
 
     def _carrier(self, difference: Estimate, comparison: Comparison, scored: NDArray[np.bool_]) -> Carrier | None:
         """The sample that carries more than a quarter of a difference that exceeds its standard error."""
         value, stderr, count = difference.value, comparison.difference.stderr, int(scored.sum())
-        if difference.strata is not None or stderr is None or abs(value) <= stderr or count <= 1 / CARRIED:
+        if difference.weights is not None or stderr is None or abs(value) <= stderr or count <= 1 / CARRIED:
             return None
         values = value + difference.influence
         place = int(np.argmax(values * np.sign(value)))
@@ -438,7 +463,7 @@ class _Table:
         place[self.order[0]] = np.arange(len(scored))
         rows = {value: np.sort(place[of_run]) for value, of_run in of_value.items()}
         for (a, b), pair in zip(self.pairs, metric.pairs, strict=True):
-            yield sliced(
+            by_judge = sliced(
                 name,
                 by,
                 (self.names[a], self.names[b]),
@@ -447,10 +472,12 @@ class _Table:
                 rows,
                 scored,
                 self.averaging,
-                pair.difference,
+                pair.difference if pair.uncorrected is None else pair.uncorrected.point,
                 level=self.level,
                 **settings,
             )
+            uncorrected = () if pair.uncorrected is None else ("the slices are not corrected by human labels",)
+            yield replace(by_judge, warnings=(*by_judge.warnings, *uncorrected))
 
     def _scored(self, name: str) -> tuple[list[AlignedScores], NDArray[np.bool_], NDArray[np.bool_]]:
         """The scores of every run, the samples that count in all of them, and those that the metric applies to."""
@@ -466,25 +493,6 @@ class _Table:
         run = self.runs[index]
         labels = None if self.averaging.strata is not None else labels_of(run.folder, run.info, name)
         return None if labels is None else labels.of(self.order[index][scored])
-
-    def _calibrated(
-        self, scores: AlignedScores, labels: HumanLabels | None, scored: NDArray[np.bool_]
-    ) -> Figure | None:
-        if labels is None:
-            return None
-        return calibrated(scores.values[scored], labels, self.averaging.of(scored).clusters, level=self.level)
-
-    def _corrected(
-        self,
-        scores: tuple[AlignedScores, AlignedScores],
-        labels: tuple[HumanLabels | None, HumanLabels | None],
-        scored: NDArray[np.bool_],
-    ) -> Figure | None:
-        first, second = labels
-        if first is None or second is None:
-            return None
-        values = scores[0].values[scored], scores[1].values[scored]
-        return calibrated_difference(values, (first, second), self.averaging.of(scored).clusters, self.level)
 
     def _pair(
         self,

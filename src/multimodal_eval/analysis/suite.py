@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from multimodal_eval.analysis.suite_columns import Column, aligned, entries_of, in_columns
+from multimodal_eval.analysis.suite_columns import Column, aligned, corrected_by_labels, entries_of, in_columns
 from multimodal_eval.analysis.suite_table import (
     SuiteCell,
     SuiteColumn,
@@ -125,7 +125,7 @@ def suite_of(
         replace(column, members={name: each for name, each in column.members.items() if name in kept})
         for column in columns
     ]
-    columns = aligned(columns, allow_partial=allow_partial) if is_tested else columns
+    columns = aligned(columns, allow_partial=allow_partial) if is_tested else list(map(corrected_by_labels, columns))
     columns = [joined(column, groups, settings.level) for column in columns]
     columns = [
         replace(column, members={name: column.members[name] for name in chosen if name in column.members})

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from multimodal_eval.analysis.calibrated import calibrated, corrected_estimates
 from multimodal_eval.analysis.columns import Averaging, Codes, column_names, fields_of, read_scores
+from multimodal_eval.analysis.human_labels import HumanLabels, labels_of
 from multimodal_eval.analysis.pairing import (
     MAX_LEFT_OUT,
     AlignedScores,
@@ -40,7 +43,7 @@ from multimodal_eval.core.score import Estimate
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.suite_folder import FoundRun, FoundSuite
 
-__all__ = ["Column", "Entry", "Member", "Spread", "aligned", "entries_of", "in_columns"]
+__all__ = ["Column", "Entry", "Member", "Spread", "aligned", "corrected_by_labels", "entries_of", "in_columns"]
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class Member:
     order: Codes | None = None
     estimate: Estimate | None = None
     spread: Spread | None = None  # of the runs that are joined
+    uncorrected: Figure | None = None  # the score without the human labels that correct the figure
 
 
 @dataclass(frozen=True)
@@ -418,8 +422,52 @@ def _estimated(column: Column, members: dict[str, Member]) -> Column:
         reason = "no sample is scored in all runs"
         left = {model: replace(member, remark=reason) for model, member in compared.items()}
         return replace(column, members={**members, **left})
+    averaged = averaging.of(scored)
+    labels = [_labels(member, column.metric, scored) for member in compared.values()]
+    values = [each.values[scored] for each in scores]
+    corrected = corrected_estimates(values, labels, averaged.clusters)
     estimated = {model: _over(member, scored, averaging) for model, member in compared.items()}
-    return replace(column, members={**members, **estimated}, samples=int(scored.sum()), averaging=averaging.of(scored))
+    if corrected is not None:
+        by_labels = (
+            calibrated(judge, each, averaged.clusters)
+            for judge, each in zip(values, labels, strict=True)
+            if each is not None
+        )
+        estimated = {
+            model: replace(_corrected(member, figure), estimate=estimate)
+            for (model, member), figure, estimate in zip(estimated.items(), by_labels, corrected, strict=True)
+        }
+    return replace(column, members={**members, **estimated}, samples=int(scored.sum()), averaging=averaged)
+
+
+def corrected_by_labels(column: Column) -> Column:
+    """The column with the stored scores that human labels correct, if they correct those of all models."""
+    stored = {
+        model: (member, figure.calibrated)
+        for model, member in column.members.items()
+        if (figure := member.figure) is not None and figure.value is not None
+    }
+    corrected = {
+        model: _corrected(member, by_labels)
+        for model, (member, by_labels) in stored.items()
+        if by_labels is not None and by_labels.value is not None
+    }
+    return column if len(corrected) < len(stored) else replace(column, members={**column.members, **corrected})
+
+
+def _labels(member: Member, metric: str, scored: NDArray[np.bool_]) -> HumanLabels | None:
+    """The human labels of the compared samples."""
+    run = _run(member)
+    assert member.order is not None
+    labels = None if run.info.config.strata is not None else labels_of(run.folder, run.info, metric)
+    return None if labels is None else labels.of(member.order[scored])
+
+
+def _corrected(member: Member, by_labels: Figure) -> Member:
+    """The member whose figure human labels correct."""
+    assert member.figure is not None
+    figure = msgspec.structs.replace(member.figure, calibrated=by_labels)
+    return replace(member, figure=figure.published, uncorrected=msgspec.structs.replace(figure, calibrated=None))
 
 
 def _over(member: Member, scored: NDArray[np.bool_], averaging: Averaging) -> Member:

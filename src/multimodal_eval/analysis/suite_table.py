@@ -54,6 +54,7 @@ class SuiteCell:
     difference: Figure | None = None  # minus the baseline
     p_difference: float | None = None
     spread: Spread | None = None  # of the runs that are joined
+    uncorrected: Figure | None = None  # the score without the human labels that correct it
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class SuiteTable(Displayed):
 
 
 def _record(row: SuiteRow, column: SuiteColumn, cell: SuiteCell) -> JsonObject:
-    figure, difference = cell.figure, cell.difference
+    figure, difference, uncorrected = cell.figure, cell.difference, cell.uncorrected
     return {
         "model": row.label,
         "task": column.label,
@@ -170,6 +171,7 @@ def _record(row: SuiteRow, column: SuiteColumn, cell: SuiteCell) -> JsonObject:
         "high": None if figure is None else figure.high,
         "scored": None if figure is None else figure.n_scored,
         "total": None if figure is None else figure.n_total,
+        "uncorrected": None if uncorrected is None else uncorrected.value,
         "direction": column.direction,
         "rank": cell.rank,
         "place": cell.place or None,

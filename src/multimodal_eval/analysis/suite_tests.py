@@ -66,6 +66,13 @@ def _estimate(member: Member) -> Estimate:
     return member.estimate
 
 
+def _value(member: Member) -> float:
+    """The score that is shown: labels correct it by itself, and differences with the weight that suits them."""
+    if member.uncorrected is not None and member.figure is not None:
+        return member.figure.point
+    return _estimate(member).value
+
+
 def tested_columns(columns: Sequence[Column], settings: Settings) -> list[Tested]:
     """The tests of all columns."""
     count = max(1, sum(len(column.compared) > 1 for column in columns))
@@ -124,7 +131,7 @@ def cells_of(tested: Tested, models: Sequence[str], settings: Settings) -> dict[
     """The cells of a column, by model."""
     column, alpha = tested.column, alpha_of(settings.level)
     cells = {model: _shown(column, model) for model in models}
-    values = {model: estimate.value for model, estimate in zip(tested.models, tested.estimates, strict=True)}
+    values = {model: _value(column.members[model]) for model in tested.models}
     if len(values) < 2:
         return {model: replace(cell, is_compared=model in values) for model, cell in cells.items()}
     ordered = sorted(values.values(), reverse=column.is_higher_better)
@@ -149,7 +156,14 @@ def _shown(column: Column, model: str) -> SuiteCell:
     member = column.members.get(model)
     if member is None:
         return SuiteCell(column.name, None, remark="no run")
-    return SuiteCell(column.name, member.figure, member.entry.label, member.remark, spread=member.spread)
+    return SuiteCell(
+        column.name,
+        member.figure,
+        member.entry.label,
+        member.remark,
+        spread=member.spread,
+        uncorrected=member.uncorrected,
+    )
 
 
 def _difference_shown(compared: Comparison, tested: Tested) -> Figure:
@@ -345,18 +359,23 @@ def _joined(column: Column, members: Mapping[str, Member], expected: Sequence[st
         parts={},
         calibrated=None,
     )
-    return replace(first, figure=whole, estimate=estimate, spread=_spread([each.value for each in estimates]))
+    raw = [member.uncorrected.point for member in members.values() if member.uncorrected is not None]
+    uncorrected = Figure(fsum(raw) / len(raw), None, None, None, f"mean of {len(raw)} runs") if raw else None
+    spread = _spread([each.value for each in estimates])
+    return replace(first, figure=whole, estimate=estimate, spread=spread, uncorrected=uncorrected)
 
 
 def _mean(estimates: Sequence[Estimate]) -> Estimate:
     """The mean of estimates over the same rows."""
     first = estimates[0]
     contributions = [each.contributions for each in estimates if each.contributions is not None]
+    weights = [each.weights for each in estimates if each.weights is not None]
     return replace(
         first,
         value=fsum(each.value for each in estimates) / len(estimates),
         influence=np.mean([each.influence for each in estimates], axis=0),
         contributions=np.mean(contributions, axis=0) if contributions else None,
+        weights=np.mean(weights, axis=0) if weights else None,
         is_mean=len(estimates) == 1 and first.is_mean,
         summed=None,
         margins=None,

@@ -83,7 +83,7 @@ def _content(run: Run) -> JsonObject:
 class Gate:
     """A limit for a score: the lowest value that passes (`--fail-under`) or the highest (`--fail-over`).
 
-    NAME.low and NAME.high are the ends of the score's interval.
+    NAME.low and NAME.high are the ends of the score's interval. The score is the one that human labels correct, if any.
     """
 
     name: str  # as the user wrote it
@@ -179,14 +179,15 @@ def _missed(gate: Gate, entries: Mapping[str, Figure]) -> str | None:
     if part and part not in entry.parts:
         known = f"It has {', '.join(entry.parts)}" if entry.parts else "It has none"
         return f"{gate.name} is unscored: {metric} has no part {part!r}. {known}"
-    figure = entry.parts[part] if part else entry
+    figure = entry.parts[part] if part else entry.published
     value = getattr(figure, gate.end) if gate.end else figure.value
     if value is None and gate.end and figure.value is not None:
         return f"{gate.name} is missing, and {gate.text} needs it: {figure.method}"
     if value is None:
         reason = f". Commonest reason: {entry.reasons[0].reason}" if entry.reasons else ""
         return f"{gate.name} is unscored, and {gate.text} needs a score{reason}"
-    return gate.missed(value)
+    line = gate.missed(value)
+    return f"{line}, corrected by human labels" if line is not None and figure.labels is not None else line
 
 
 def origin(run: Run) -> JsonObject:

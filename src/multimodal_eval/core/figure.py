@@ -108,6 +108,14 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.direction or "higher"
 
     @property
+    def published(self) -> "Figure":
+        """The figure whose value counts: that which human labels correct, if they do, with the counts of this one."""
+        corrected = self.calibrated
+        if corrected is None or corrected.value is None:
+            return self
+        return self.with_estimate(corrected, labels=corrected.labels, column=corrected.column, calibrated=None)
+
+    @property
     def signed(self) -> str | None:
         """The signature, if there is one."""
         return None if self.signature is UNSET else self.signature

@@ -77,8 +77,8 @@ class Estimate:
     `of_values` says that the estimate is the mean of the rows' values although they have statistics, for other parts.
 
     `strata` are the rows' stratum codes if the estimate is a weighted sum over independently sampled strata;
-    `contributions` are then the rows' contributions, whose mean is the estimate, and `weights` the rows' weights
-    relative to those in a plain mean.
+    `contributions` are then the rows' contributions, whose mean is the estimate. `weights` are the rows' weights
+    relative to those in a plain mean, in a weighted sum and in a mean of human labels, which not all rows have.
 
     `bounds` are those of the estimate, if it has any: an interval ends there. `margins` are the distances to both ends
     of its interval, per unit of z, if they are not those of the influence values; `unreliable` says why no interval
@@ -107,6 +107,7 @@ class Estimate:
         """The difference of two estimates over the same rows. In [0, 1], it is at least -1 and at most 1."""
         first, second = self.contributions, other.contributions
         contributions = None if first is None or second is None else first - second
+        weights = None if self.weights is None or other.weights is None else (self.weights + other.weights) / 2
         influence, bounds = self.influence - other.influence, _difference_bounds(self.bounds, other.bounds)
         value = self.value - other.value
         return Estimate(
@@ -114,7 +115,7 @@ class Estimate:
             influence,
             strata=self.strata,
             contributions=contributions,
-            weights=self.weights,
+            weights=weights,
             bounds=bounds,
         )
 

@@ -11,11 +11,11 @@ from multimodal_eval.display.wording import Tone, Verdict, amount, counted, esti
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import Carrier, MetricComparison, Pair, RunComparison
-    from multimodal_eval.core.figure import Figure
 
 __all__ = ["MARGINS", "Difference", "against", "carried", "leader", "of_comparison"]
 
 
+CORRECTED = ", corrected by human labels"  # after the name of a metric
 WHICH, ENOUGH, AGREE = "Which run is better?", "Are there enough samples?", "Do the metrics agree?"
 
 
@@ -46,11 +46,9 @@ def _p(p: float | None) -> str:
 
 
 def _which_of_two(metric: MetricComparison, pair: Pair, comparison: RunComparison) -> Verdict:
-    first, second, name = label(pair.first), label(pair.second), label(printed(metric.name))
+    first, second, name = label(pair.first), label(pair.second), _name(metric)
     scored = _coverage(metric, "both")
     people = _remarks(metric, pair, comparison)
-    if pair.calibrated is not None and pair.calibrated.low is not None:
-        return _by_labels(metric, pair, pair.calibrated, f"{people}; {scored}")
     if pair.verdict in ("better", "worse"):
         by = amount(pair.difference, pair.low, pair.high)
         answer = f"{second} is {pair.verdict} than {first} by {by} on {name}{_p(pair.p_value)}{people}; {scored}."
@@ -65,23 +63,17 @@ def _which_of_two(metric: MetricComparison, pair: Pair, comparison: RunCompariso
     )
 
 
-def _by_labels(metric: MetricComparison, pair: Pair, corrected: Figure, remarks: str) -> Verdict:
-    """Which run is better by the difference that human labels correct; that of the metric alone is beside it."""
-    first, second = label(pair.first), label(pair.second)
-    name = f"{label(printed(metric.name))}, corrected by human labels"
-    value, low, high = corrected.point, corrected.low, corrected.high
-    raw = f"; uncorrected, the difference is {signed(pair.difference, pair.low, pair.high)}{_p(pair.p_value)}"
-    if low is None or high is None or low <= 0 <= high:
-        answer = f"No difference between {first} and {second} is shown on {name}: {second} minus {first} is "
-        return Verdict(WHICH, f"{answer}{signed(value, low, high)}{raw}{remarks}.")
-    is_better = (value > 0) == (metric.direction != "lower")
-    answer = f"{second} is {'better' if is_better else 'worse'} than {first} by {amount(value, low, high)} on {name}"
-    return Verdict(WHICH, f"{answer}{raw}{remarks}.", "good" if is_better else "bad")
+def _name(metric: MetricComparison) -> str:
+    """The metric, and whether human labels correct it."""
+    return f"{label(printed(metric.name))}{CORRECTED if metric.is_corrected else ''}"
 
 
 def _remarks(metric: MetricComparison, pair: Pair, comparison: RunComparison) -> str:
-    """What the verdict rests on: one sample, no part of the composite; and what is shown about a margin."""
+    """What the verdict rests on: labels, one sample, no part of the composite; and what is shown about a margin."""
     remarks = ""
+    if pair.uncorrected is not None:
+        without = pair.uncorrected
+        remarks += f"; uncorrected, the difference is {signed(without.value, without.low, without.high)}"
     if pair.carried_by is not None:
         remarks += f"; {carried(pair.carried_by)}"
     if metric.parts and pair.verdict in ("better", "worse") and not _is_supported(metric, pair, comparison):
@@ -126,9 +118,7 @@ def _which_of_many(
     system = next(each for each in metric.systems if each.name == best)
     worse = [each for each in others if each.verdict == "worse"]
     tied = [each for each in others if each.verdict != "worse"]
-    answer = (
-        f"{label(best)} has the best {label(printed(metric.name))}, {estimate(system.value, system.low, system.high)}"
-    )
+    answer = f"{label(best)} has the best {_name(metric)}, {estimate(system.value, system.low, system.high)}"
     if worse:
         largest = p_comparison(max(each.p for each in worse if each.p is not None)).replace("=", "≤")
         answer += f"; it is better than {listed([each.run for each in worse])} ({largest})"
@@ -139,8 +129,6 @@ def _which_of_many(
         answer += f"; no part of the composite shows the difference from {listed(alone)}" if alone else ""
     if tied:
         answer += f"; no difference to {listed([each.run for each in tied])} is shown"
-    if any(each.calibrated is not None for each in metric.systems):
-        answer += "; all this is uncorrected by human labels, which are in the differences below"
     scored = _coverage(metric, "all runs")
     return Verdict("Which run is best?", f"{answer}; {scored}.", "" if tied else "good")
 

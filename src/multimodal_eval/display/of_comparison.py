@@ -25,7 +25,7 @@ from multimodal_eval.display.blocks import (
     Tone,
     Verdict,
 )
-from multimodal_eval.display.comparison_verdict import MARGINS, carried, of_comparison
+from multimodal_eval.display.comparison_verdict import CORRECTED, MARGINS, carried, of_comparison
 from multimodal_eval.display.wording import counted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _TONES: dict[str, Tone] = {"better": "good", "worse": "bad"}
 
 
 def run_comparison_blocks(comparison: RunComparison, *, with_scores: bool = True) -> Iterator[Block]:
-    """Verdict, differences, calibrated differences, power, remarks, methods, signatures.
+    """Verdict, differences, the same without human labels, power, remarks, methods, signatures.
 
     `with_scores`: the scores of two runs, folded, beside their differences.
     """
@@ -66,9 +66,9 @@ def run_comparison_blocks(comparison: RunComparison, *, with_scores: bool = True
         for metric in comparison.numbers:
             yield _ranking(metric, comparison.level, comparison.selection)
             yield _pairs(metric, comparison.level)
-    if rows := list(_calibrated(comparison)):
+    if rows := list(_uncorrected(comparison)):
         heads = ("metric", "A", "B") if len(comparison.runs) > 2 else ("metric",)
-        title = "calibrated by human labels"
+        title = "not corrected by human labels"
         yield Figures(rows, heads, ("A", "B"), ("labels",), "B - A", title, is_difference=True)
     for each in comparison.slices:
         yield _slices(each)
@@ -88,8 +88,10 @@ def metric_comparison_blocks(metric: MetricComparison) -> list[Block]:
     return [_ranking(metric, None), _pairs(metric, None), signature]
 
 
-def _counted(metric: MetricComparison, figure: Figure, level: float | None, name: str) -> Figure:
-    """A figure of the comparison, with the samples that it is about."""
+def _counted(
+    metric: MetricComparison, figure: Figure, level: float | None, name: str, labels: int | None = None
+) -> Figure:
+    """A figure of the comparison, with the samples that it is about, or the labels that correct it."""
     return Figure(
         figure.value,
         figure.stderr,
@@ -98,7 +100,7 @@ def _counted(metric: MetricComparison, figure: Figure, level: float | None, name
         figure.method,
         n_scored=metric.samples,
         n_total=metric.samples + metric.left_out,
-        labels=figure.labels,
+        labels=labels,
         direction="lower" if metric.direction == "lower" else "higher",
         name=name,
         level=level,
@@ -125,7 +127,8 @@ def scores_of_runs(comparison: RunComparison) -> list[Figures]:
 
 def _score(metric: MetricComparison, system: System, level: float | None, series: int) -> FigureRow:
     figure = Figure(system.value, system.stderr, system.low, system.high, system.method)
-    return FigureRow(_counted(metric, figure, level, system.name), (metric.name, system.name), series=series)
+    shown = _counted(metric, figure, level, system.name, system.labels)
+    return FigureRow(shown, (metric.name, system.name), series=series)
 
 
 def two_runs(comparison: RunComparison, main: str, title: str = "", heads: Sequence[str] = ("A", "B")) -> Figures:
@@ -139,6 +142,7 @@ def two_runs(comparison: RunComparison, main: str, title: str = "", heads: Seque
                 before=[number(system.value) for system in metric.systems],
                 after=[p_value(pair.p_value)],
                 is_main=metric.name == main,
+                remark=CORRECTED if metric.is_corrected else "",
                 tone=_TONES.get(pair.verdict, ""),
             )
         )
@@ -157,9 +161,9 @@ def _ranking(metric: MetricComparison, level: float | None, selection: str = "")
         rank = DASH if system.rank is None else str(system.rank)
         if system.ranks is not None and system.ranks[0] < system.ranks[1]:
             rank += f" ({system.ranks[0]} … {system.ranks[1]})"  # the ranks that chance leaves possible
-        rows.append(FigureRow(_counted(metric, figure, level, system.name), (rank, system.name)))
-    arrow = " ↓" if metric.direction == "lower" else ""
-    title = f"{printed(metric.name)}{arrow}, {counted(metric.samples, 'sample')}{selection}"
+        rows.append(FigureRow(_counted(metric, figure, level, system.name, system.labels), (rank, system.name)))
+    marks = (" ↓" if metric.direction == "lower" else "") + (CORRECTED if metric.is_corrected else "")
+    title = f"{printed(metric.name)}{marks}, {counted(metric.samples, 'sample')}{selection}"
     return Figures(rows, ("rank", "run"), value="value", title=title)
 
 
@@ -173,23 +177,23 @@ def _pairs(metric: MetricComparison, level: float | None) -> Figures:
         )
         for pair in metric.pairs
     ]
-    title = f"{printed(metric.name)}: B - A"
+    title = f"{printed(metric.name)}{CORRECTED if metric.is_corrected else ''}: B - A"
     return Figures(rows, ("A", "B"), (), ("p",), "B - A", title, is_difference=True)
 
 
-def _calibrated(comparison: RunComparison) -> Iterator[FigureRow]:
-    """The differences that are corrected by human labels."""
+def _uncorrected(comparison: RunComparison) -> Iterator[FigureRow]:
+    """The differences that human labels correct, as they are without them, and how many labels there are."""
     several = len(comparison.runs) > 2
     for metric in comparison.numbers:
-        systems = {system.name: system.calibrated for system in metric.systems}
+        systems = {system.name: system for system in metric.systems}
         for pair in metric.pairs:
-            a, b, corrected = systems[pair.first], systems[pair.second], pair.calibrated
-            if a is None or b is None or corrected is None:
+            a, b = systems[pair.first], systems[pair.second]
+            if pair.uncorrected is None or a.uncorrected is None or b.uncorrected is None:
                 continue
             labels = f"{a.labels:,}" if a.labels == b.labels else f"{a.labels:,}, {b.labels:,}"
             names = (metric.name, pair.first, pair.second) if several else (metric.name,)
-            figure = _counted(metric, corrected, comparison.level, metric.name)
-            yield FigureRow(figure, names, [number(a.value), number(b.value)], [labels])
+            figure = _counted(metric, pair.uncorrected, comparison.level, metric.name)
+            yield FigureRow(figure, names, [number(a.uncorrected.value), number(b.uncorrected.value)], [labels])
 
 
 def _power(comparison: RunComparison) -> Table:
@@ -260,22 +264,17 @@ def _slices(sliced: SlicedMetric) -> Figures:
 
 
 def _label_remarks(metric: MetricComparison) -> Iterator[str]:
-    """Why a difference is not calibrated although some runs have human labels, and what labels turn around."""
-    without = [system.name for system in metric.systems if system.calibrated is None]
-    if 0 < len(without) < len(metric.systems):
-        yield f"no human labels in {', '.join(without)}, so that differences from it are those of the judge"
+    """Why differences are not corrected although runs have human labels, and what labels turn around."""
+    if metric.remark is not None:
+        yield metric.remark
     for pair in metric.pairs:
-        corrected = pair.calibrated
-        if corrected is None:
-            continue
-        if corrected.low is None:
-            yield corrected.method
-        if _side(pair.low, pair.high) * _side(corrected.low, corrected.high) < 0:
+        without = pair.uncorrected
+        if without is not None and _side(pair.low, pair.high) * _side(without.low, without.high) < 0:
             yield "people say the opposite. The labels reverse the order of the two runs"
     if any(_has_other_weight(metric, pair) for pair in metric.pairs):
         yield (
-            "the calibrated B - A is not the difference of the calibrated scores: it is corrected as one estimate, "
-            "with the weight of the judge (lambda) that suits differences"
+            "the corrected B - A is not the difference of the corrected scores: the judge has the weight (lambda) that "
+            "suits differences"
         )
 
 
@@ -285,12 +284,10 @@ def _side(low: float | None, high: float | None) -> int:
 
 
 def _has_other_weight(metric: MetricComparison, pair: Pair) -> bool:
-    """Whether the calibrated difference is shown as another number than the difference of both scores."""
-    values = {system.name: system.calibrated.value for system in metric.systems if system.calibrated is not None}
-    first, second = values.get(pair.first), values.get(pair.second)
-    if first is None or second is None or pair.calibrated is None or pair.calibrated.value is None:
-        return False
-    return abs(pair.calibrated.value - (second - first)) > _ROUNDING
+    """Whether the corrected difference is shown as another number than the difference of both scores."""
+    values = {system.name: system.value for system in metric.systems}
+    difference = values[pair.second] - values[pair.first]
+    return pair.uncorrected is not None and abs(pair.difference - difference) > _ROUNDING
 
 
 # How many samples a comparison needs, and which difference it can show.

@@ -217,17 +217,26 @@ def _remarks(table: SuiteTable) -> Iterator[Finding]:
 def _judged(table: SuiteTable) -> Iterator[Finding]:
     """What the scores of judges are, and the values that human labels correct."""
     for place, column in enumerate(table.columns):
-        figures = {row.label: row.cells[place].figure for row in table.rows}
+        cells = {row.label: row.cells[place] for row in table.rows}
+        without = [f"{model} {_estimate(cell.uncorrected)}" for model, cell in cells.items() if cell.uncorrected]
         corrected = [
-            f"{model} {estimate(by_labels.value, by_labels.low, by_labels.high)}"
-            for model, figure in figures.items()
-            if figure is not None and (by_labels := figure.calibrated) is not None and by_labels.value is not None
+            f"{model} {_estimate(cell.figure.published)}"
+            for model, cell in cells.items()
+            if cell.figure is not None and cell.figure.published is not cell.figure
         ]
+        name = printed(column.metric)
+        if without:
+            what = f"{column.label}: {name} is corrected by human labels"
+            yield Finding(f"{what}; uncorrected: {', '.join(without)}", level="note")
         if corrected:
-            what = f"{column.label}: cells and tests use the uncorrected {printed(column.metric)}"
+            what = f"{column.label}: cells and tests use the uncorrected {name}"
             yield Finding(f"{what}; corrected by human labels: {', '.join(corrected)}")
-        elif column.is_judged:
+        elif column.is_judged and not without:
             yield Finding(f"{column.label}: {measures_the_judge([column.metric])}")
+
+
+def _estimate(figure: Figure) -> str:
+    return estimate(figure.value, figure.low, figure.high)
 
 
 # What the tasks say together.

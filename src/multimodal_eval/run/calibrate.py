@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from multimodal_eval.analysis.calibrated import calibrated_difference
+from multimodal_eval.analysis.calibrated import corrected_estimates, why_not_corrected
 from multimodal_eval.analysis.human_labels import (
     HumanLabels,
     column_labels,
@@ -29,7 +28,7 @@ from multimodal_eval.analysis.pairing import (
 from multimodal_eval.core.arrow import float_values
 from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
-from multimodal_eval.core.figure import Figure
+from multimodal_eval.core.figure import Figure, without_value
 from multimodal_eval.core.judge_records import Calibration
 from multimodal_eval.core.progress import Progress
 from multimodal_eval.core.records import COMPOSITE
@@ -38,6 +37,8 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location
 from multimodal_eval.run.rescore import Earlier, rescoring_plan
 from multimodal_eval.run.start import start
+from multimodal_eval.stats.paired import compare_pairs
+from multimodal_eval.stats.randomization import all_pairs
 
 __all__ = [
     "CalibratedDifference",
@@ -154,7 +155,7 @@ def calibrated_metrics(run: Run, labels: Labels, chosen: Sequence[str] | None = 
 
 
 def differences(results: Sequence[CalibratedRun]) -> list[CalibratedDifference]:
-    """The corrected differences of all pairs of runs, which must have the same samples."""
+    """The corrected differences of all pairs of runs, which must have the same samples, as `compare` shows them."""
     if len(results) < 2:
         return []
     runs, names = [result.run for result in results], [result.name for result in results]
@@ -172,9 +173,12 @@ def differences(results: Sequence[CalibratedRun]) -> list[CalibratedDifference]:
         scored = ~np.isnan(values).any(axis=0)
         labels = [result.labels[metric].of(rows[scored]) for result, rows in zip(results, order, strict=True)]
         codes = None if clusters is None else clusters[scored]
-        for a, b in combinations(range(len(results)), 2):
-            both = values[a][scored], values[b][scored]
-            difference = calibrated_difference(both, (labels[a], labels[b]), codes)
+        estimates = corrected_estimates([each[scored] for each in values], labels, codes)
+        places = all_pairs(len(results))
+        figures = [without_value(f"no calibrated value: {why_not_corrected(names, labels)}")] * len(places)
+        if estimates is not None:
+            figures = [each.difference for each in compare_pairs(estimates, places, codes)]
+        for (a, b), difference in zip(places, figures, strict=True):
             pairs.append(CalibratedDifference(metric=metric, first=names[a], second=names[b], difference=difference))
     return pairs
 

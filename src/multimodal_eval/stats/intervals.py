@@ -28,6 +28,9 @@ ROUNDING = 1e-12  # relative rounding error of floating-point sums
 LARGE_CLUSTER = 0.1  # share of the samples above which a cluster is mentioned
 _SKEWED = 0.2  # skewness / sqrt(n) above which the t interval of a bounded mean covers too little
 _PSEUDO = 0.2  # weight of the pseudo-values at the bounds, in values
+# The same for C clusters whose mean is near a bound, nearer than this share of the range: in sqrt(C) clusters of any
+# values, and of values that are 0 or 1. The smallest with which simulated intervals cover 93%.
+_NEAR, _PSEUDO_CLUSTERS, _PSEUDO_SHARES = 0.25, 0.065, 0.0125
 
 Vector = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -64,14 +67,20 @@ class ClusterError(msgspec.Struct, frozen=True):
     freedom: float
 
 
-def cluster_error(influence: Vector, clusters: Codes | None, *, corrected: bool = True) -> ClusterError | None:
+def cluster_error(
+    influence: Vector, clusters: Codes | None, *, corrected: bool = True, weights: Vector | None = None
+) -> ClusterError | None:
     """CR2 and the degrees of freedom of Bell and McCaffrey, at the estimated correlation within clusters.
 
     With n_c of n samples in cluster c, CR2 is the square root of sum_c (sum_{i in c} psi_i)^2 / (1 - n_c / n) / n^2,
     that of `standard_error` if all n_c are equal. The degrees of freedom are 2 E(V)^2 / Var(V) for this variance V if
     samples of a cluster have the correlation rho, as Imbens and Kolesár do, C - 1 for equal clusters. None if there is
-    only one cluster; `corrected=False` omits the division by 1 - n_c / n, as for a macro F1.
+    only one cluster; `corrected=False` omits the division by 1 - n_c / n, as for a macro F1. With `weights`, those of
+    an estimate by labels, the degrees of freedom are those of as many labels.
     """
+    if weights is not None:
+        error, shares = standard_error(influence, clusters, corrected=False), cluster_sums(weights, clusters)
+        return None if error is None else ClusterError(error, fsum(shares) ** 2 / fsum(shares * shares) - 1)
     if clusters is None:
         error = standard_error(influence, None, corrected=corrected)
         return None if error is None else ClusterError(error, len(influence) - 1)
@@ -129,9 +138,16 @@ def interval(
         from multimodal_eval.stats.stratified import stratified_interval
 
         return stratified_interval(estimate, clusters, level)
-    if values is not None and estimate.is_mean and len(values) > 0 and bool(np.isin(values, (0.0, 1.0)).all()):
+    means = values if estimate.is_mean and may_be_share(estimate) else None
+    if means is not None and len(means) > 0 and bool(np.isin(means, (0.0, 1.0)).all()):
         return wilson_interval(estimate, clusters, level)
     return t_interval(estimate, clusters, level, is_mean=values is not None and estimate.is_mean)
+
+
+def may_be_share(estimate: Estimate) -> bool:
+    """Whether values that are all 0 or 1 make it a share, and are not ends of a scale from 1 to 5 or from 0 to 10."""
+    low, high = estimate.bounds
+    return low in (None, 0) and high in (None, 1)
 
 
 def interval_of_equal_values(estimate: Estimate, clusters: Codes | None = None, level: float = LEVEL) -> Interval:
@@ -141,7 +157,8 @@ def interval_of_equal_values(estimate: Estimate, clusters: Codes | None = None, 
     values are between a and b, so that the mean is between c - u (c - a) and c + u (b - c). For c = a and c = b, this
     is Wilson's interval. With clusters, n is their number, and z the t quantile. Without bounds there is no interval.
     """
-    count = number_of_units(estimate.influence, clusters)
+    counted = np.ones(len(estimate.influence)) if estimate.weights is None else estimate.weights
+    count = int(np.count_nonzero(cluster_sums(counted, clusters)))
     if count < 2:
         return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
     z = quantile_of_units(count, clusters, level)
@@ -185,7 +202,7 @@ def t_interval(
 
     error = standard_error(estimate.influence, clusters, corrected=estimate.corrected)
     count = number_of_units(estimate.influence, clusters)
-    over = cluster_error(estimate.influence, clusters, corrected=estimate.corrected)
+    over = cluster_error(estimate.influence, clusters, corrected=estimate.corrected, weights=estimate.weights)
     if error is None or over is None:
         return Interval(estimate.value, None, None, None, f"no interval: {_units(count, clusters)}")
     if estimate.unreliable is not None:
@@ -196,8 +213,9 @@ def t_interval(
         return _between_margins(estimate, clusters, over, t, f"{level:.0%} interval from those of the classes, {units}")
     if over.stderr <= ROUNDING * max(1.0, abs(estimate.value)):
         return interval_of_equal_values(estimate, clusters, level)
-    if is_mean and None not in estimate.bounds and _is_skewed(cluster_sums(estimate.influence, clusters)):
-        return _near_bound(estimate, error, over.stderr, t, count, f"{level:.0%} Wilson interval of a mean, {units}")
+    if is_mean and _has_wilson_form(estimate, clusters):
+        method = f"{level:.0%} Wilson interval of a mean, {units}"
+        return _near_bound(estimate, clusters, error, over.stderr, t, method)
     half = t * over.stderr
     method = f"{level:.0%} t interval, {units}"
     if estimate.multiplies and estimate.value > 0:
@@ -214,26 +232,69 @@ def within(low: float, high: float, estimate: Estimate) -> tuple[float, float]:
     return low if least is None else max(least, low), high if most is None else min(most, high)
 
 
-def _is_skewed(sums: Vector) -> bool:
+def moved_within(figure: Interval, bounds: tuple[float | None, float | None]) -> Interval:
+    """The figure within the bounds: a correction may lead out of them. An interval beyond a bound keeps its width."""
+    low, high = (limit if end is None else end for end, limit in zip(bounds, (-np.inf, np.inf), strict=True))
+    ends = {
+        name: None if end is None else float(min(max(end, low), high))
+        for name, end in (("value", figure.value), ("low", figure.low), ("high", figure.high))
+    }
+    if ends["low"] is not None and ends["low"] == ends["high"] and figure.low != figure.high:
+        width = (figure.high or 0.0) - (figure.low or 0.0)
+        ends |= {"low": max(low, high - width)} if ends["high"] == high else {"high": min(high, low + width)}
+    return msgspec.structs.replace(figure, **ends)
+
+
+def _share_of_range(estimate: Estimate) -> float | None:
+    """Where the estimate is between its bounds, from 0 to 1; None without bounds."""
+    low, high = estimate.bounds
+    return None if low is None or high is None else min(1.0, max(0.0, (estimate.value - low) / (high - low)))
+
+
+def _has_wilson_form(estimate: Estimate, clusters: Codes | None) -> bool:
+    """Whether values between bounds are skewed. Clusters near a bound may not show it: a rare bad one is not drawn."""
+    share = _share_of_range(estimate)
+    if share is None or _are_near(share, clusters):
+        return share is not None
+    sums = cluster_sums(estimate.influence, clusters)
     deviations = sums - sums.mean()
     spread = float((deviations**2).mean())
     return spread > 0 and abs(float((deviations**3).mean())) > _SKEWED * spread**1.5 * sqrt(len(sums))
 
 
-def _near_bound(estimate: Estimate, stderr: float, error: float, t: float, count: int, method: str) -> Interval:
+def _are_near(share: float, clusters: Codes | None) -> bool:
+    """Whether clusters with this mean, from 0 to 1, are near a bound."""
+    return clusters is not None and min(share, 1 - share) < _NEAR
+
+
+def _near_bound(
+    estimate: Estimate, clusters: Codes | None, stderr: float, error: float, t: float, method: str
+) -> Interval:
     """Wilson's interval for a mean p of bounded values (from 0 to 1 here), with the effective number p(1 - p) / SE^2.
 
-    The variance is that of the values and two pseudo-values at the bounds, with a tenth of the weight of a value each:
-    a few skewed values do not show how far others are away.
+    A few skewed values do not show how far others are away: see `_variance_of_others`.
     """
-    low, high = estimate.bounds
+    p, (low, high) = _share_of_range(estimate), estimate.bounds
+    assert p is not None
     assert low is not None
     assert high is not None
     width = high - low
-    p = min(1.0, max(0.0, (estimate.value - low) / width))
-    variance = (error / width) ** 2 + _PSEUDO / 2 * (p * p + (1 - p) ** 2) / count**2
+    weight = _PSEUDO_CLUSTERS if _are_near(p, clusters) else _PSEUDO
+    variance = (error / width) ** 2 + _variance_of_others(p, weight, estimate.influence, clusters)
     least, most = wilson_bounds(p, max(p * (1 - p), ROUNDING) / variance, t)
     return Interval(estimate.value, stderr, low + width * least, low + width * most, method)
+
+
+def _variance_of_others(p: float, weight: float, influence: Vector, clusters: Codes | None) -> float:
+    """What two pseudo-values at 0 and 1 add to the variance of a mean p, with half of the weight each.
+
+    The weight is in samples or clusters; near a bound, in sqrt(C) clusters, whose squared size is the mean of all.
+    """
+    sizes = cluster_sums(np.ones(len(influence)), clusters)
+    others = weight / 2 * (p * p + (1 - p) ** 2)
+    if not _are_near(p, clusters):
+        return others / len(sizes) ** 2
+    return others * fsum(sizes * sizes) / sqrt(len(sizes)) / len(influence) ** 2
 
 
 def _between_margins(estimate: Estimate, clusters: Codes | None, over: ClusterError, t: float, method: str) -> Interval:
@@ -253,8 +314,8 @@ def wilson_interval(
         ( p + z^2/2n ± z sqrt( p(1-p)/n + z^2/4n^2 ) ) / ( 1 + z^2/n )
 
     With clusters, n is the effective number of samples p(1-p) / SE^2, at most the number of samples (the number of
-    clusters if all have the same share), and z is the t quantile of `cluster_error`. With
-    `is_limited=False`, n may be greater: for samples of a cluster that balance each other.
+    clusters if all have the same share), and z is the t quantile of `cluster_error`. Near a bound, SE is that of
+    `_near_bound`. With `is_limited=False`, n may be greater: for samples of a cluster that balance each other.
     """
     from multimodal_eval.stats.special import ndtri, stdtrit
 
@@ -268,7 +329,9 @@ def wilson_interval(
         z, n = float(ndtri((1 + level) / 2)), float(count)
     else:
         z = float(stdtrit(over.freedom, (1 + level) / 2))
-        n = p * (1 - p) / over.stderr**2 if over.stderr > ROUNDING else float(count)
+        weight = _PSEUDO_SHARES if _are_near(p, clusters) else 0.0
+        others = _variance_of_others(p, weight, estimate.influence, clusters)
+        n = p * (1 - p) / (over.stderr**2 + others) if over.stderr > ROUNDING else float(count)
         n = min(n, len(estimate.influence)) if is_limited else n
     low, high = wilson_bounds(p, n, z)
     return Interval(p, error, low, high, f"{level:.0%} Wilson interval, {_units(count, clusters)}")

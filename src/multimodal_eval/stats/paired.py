@@ -31,6 +31,7 @@ from multimodal_eval.stats.intervals import (
     cluster_error,
     ends_of_equal_values,
     interval_of_equal_values,
+    moved_within,
     quantile_of_units,
     standard_error,
     within,
@@ -97,7 +98,20 @@ class _Case:
 
     @property
     def units(self) -> int:
-        return len(self.parts.effects)
+        """The clusters or samples that count; of scores that labels correct, those with labels."""
+        return int(np.count_nonzero(self.parts.shares))
+
+    @property
+    def noun(self) -> str:
+        """What the units are."""
+        if self.is_by_labels:
+            return "label" if self.clusters is None else "labelled cluster"
+        return "sample" if self.clusters is None else "cluster"
+
+    @property
+    def is_by_labels(self) -> bool:
+        """Whether human labels correct the scores."""
+        return self.difference.strata is None and self.difference.weights is not None
 
     @property
     def size(self) -> float:
@@ -112,12 +126,11 @@ class _Case:
 
     @property
     def is_identical(self) -> bool:
-        return self.size <= ROUNDING
+        return self.size <= ROUNDING and not self.is_by_labels
 
     def described(self, test: str, level: float) -> str:
-        noun = "sample" if self.clusters is None else "cluster"
         strata = "" if self.difference.strata is None else " within strata"
-        return f"{level:.0%} interval by {test}, {self.units} {noun}{'' if self.units == 1 else 's'}{strata}"
+        return f"{level:.0%} interval by {test}, {self.units} {self.noun}{'' if self.units == 1 else 's'}{strata}"
 
 
 def _case(first: Estimate, second: Estimate, clusters: Codes | None) -> _Case:
@@ -125,7 +138,7 @@ def _case(first: Estimate, second: Estimate, clusters: Codes | None) -> _Case:
     counts = paired_counts(difference, clusters) if is_share(first) and is_share(second) else None
     parts = parts_of(difference, clusters)
     if difference.strata is None:
-        over = cluster_error(difference.influence, clusters)
+        over = cluster_error(difference.influence, clusters, weights=difference.weights)
         stderr = None if over is None else over.stderr
         if clusters is not None:
             stderr = standard_error(difference.influence, clusters)
@@ -167,8 +180,7 @@ def compare(
 def _compared(case: _Case, test: Inverted | None, level: float, effect: float | None) -> Comparison:
     value = case.difference.value
     if case.stderr is None:
-        noun = "sample" if case.clusters is None else "cluster"
-        return Comparison(Interval(value, None, None, None, f"no interval: {_few(case, noun)}"), None, None, None)
+        return Comparison(Interval(value, None, None, None, f"no interval: {_few(case)}"), None, None, None)
     if case.counts is not None:
         critical = quantile_of(case.counts, level)
         p_value = score_test(case.counts)
@@ -184,7 +196,8 @@ def _compared(case: _Case, test: Inverted | None, level: float, effect: float | 
     return Comparison(figure, test.p_value, *_power_of_means(case, level, effect))
 
 
-def _few(case: _Case, noun: str) -> str:
+def _few(case: _Case) -> str:
+    noun = case.noun
     if case.difference.strata is None:
         return f"{case.units} {noun}{'' if case.units == 1 else 's'}"
     return f"{case.units:,} {noun}s in {len(np.unique(case.parts.strata))} strata, one of which has a single {noun}"
@@ -197,11 +210,9 @@ def _identical(case: _Case) -> Interval:
 def _bounded(case: _Case, low: float, high: float, method: str) -> Interval:
     """The interval between the bounds of the difference; none if it has no end and the difference no bound."""
     value = case.difference.value
-    low, high = within(low, high, case.difference)
-    if isinf(low) or isinf(high):
-        noun = "samples" if case.clusters is None else "clusters"
-        return Interval(value, case.stderr, None, None, f"no interval: {case.units} {noun}, too few for a test")
-    return Interval(value, case.stderr, low, high, method)
+    if any(map(isinf, within(low, high, case.difference))):
+        return Interval(value, case.stderr, None, None, f"no interval: {case.units} {case.noun}s, too few for a test")
+    return moved_within(Interval(value, case.stderr, low, high, method), case.difference.bounds)
 
 
 def _constant(case: _Case, p_value: float, level: float) -> Comparison:
@@ -245,8 +256,10 @@ def _power_of_means(
     assert case.stderr is not None
     if case.units < MIN_UNITS or case.stderr <= ROUNDING * case.size or (critical is not None and isinf(critical)):
         return None, None
-    deviations = case.parts.effects - case.difference.value * case.parts.shares
-    skewness = float((deviations**3).mean()) / float((deviations**2).mean()) ** 1.5
+    shares = case.parts.shares
+    deviations = (case.parts.effects - case.difference.value * shares)[shares > 0]
+    spread = float((deviations**2).mean())  # 0 if all labels differ equally, and only verdicts vary
+    skewness = float((deviations**3).mean()) / spread**1.5 if spread**1.5 > 0 else 0.0
     detectable = detectable_effect(case.stderr, case.freedom + 1, level=level, critical=critical, skewness=skewness)
     target = abs(case.difference.value) if effect is None else effect
     if target <= ROUNDING * max(1.0, case.size):

@@ -27,7 +27,7 @@ from math import copysign, inf, sqrt
 import numpy as np
 
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.stats.intervals import LEVEL, ROUNDING, Codes, cluster_error, cluster_sums
+from multimodal_eval.stats.intervals import LEVEL, ROUNDING, Codes, cluster_error, cluster_sums, may_be_share
 
 __all__ = ["PairedCounts", "is_share", "paired_counts", "score_interval", "score_statistic", "score_test"]
 
@@ -54,7 +54,7 @@ def is_share(estimate: Estimate) -> bool:
     if estimate.strata is not None or estimate.summed is not None or not estimate.is_mean or not estimate.corrected:
         return False
     values = estimate.value + estimate.influence
-    return bool((np.minimum(np.abs(values), np.abs(values - 1)) < _WHOLE).all())
+    return may_be_share(estimate) and bool((np.minimum(np.abs(values), np.abs(values - 1)) < _WHOLE).all())
 
 
 def paired_counts(difference: Estimate, clusters: Codes | None) -> PairedCounts:

@@ -33,12 +33,15 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import fsum, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multimodal_eval.core.score import Estimate
 from multimodal_eval.stats.intervals import (
     LEVEL,
     ROUNDING,
@@ -52,7 +55,7 @@ from multimodal_eval.stats.intervals import (
     wilson_bounds,
 )
 
-__all__ = ["PpiEstimate", "ppi_difference", "ppi_mean", "selection_p_value"]
+__all__ = ["PpiEstimate", "ppi_difference", "ppi_estimates", "ppi_mean", "selection_p_value"]
 
 
 FEW_DISAGREEMENTS = 3  # with fewer in one direction, half of one is added to the variance
@@ -209,6 +212,57 @@ def ppi_difference(
     labels = min(a.labels, b.labels)
     worth = _ratio_of_variances(alone, result.stderr) * labels
     return PpiEstimate(result, sum(powers) / 2, labels, min(worth, float(len(judge_a))))
+
+
+def ppi_estimates(
+    systems: Sequence[tuple[Vector, Vector]],
+    *,
+    clusters: Codes | None = None,
+    probability: Vector | None = None,
+    bounds: Sequence[Bounds] = (),
+) -> list[Estimate] | None:
+    """The means of human labels of systems on the same samples, as estimates that paired tests compare.
+
+    Each system has its verdicts and its labels (NaN if a sample has none). The power lambda is the same for all of
+    them: that with the smallest variance of their differences. The weights of the estimates are the shares of the
+    samples in the labels, so that a difference is a difference of labels. None if a system has labels in fewer than
+    three clusters.
+    """
+    parts = [_mean_parts(*_checked(judge, human, probability)) for judge, human in systems]
+    units = [_labelled_units(each.labelled, clusters) for each in parts]
+    if min(units) < MIN_UNITS:
+        return None
+    power = 0.0 if any(each.labelled.all() for each in parts) else _shared_power(parts, clusters)
+    weights = np.mean([_label_weights(each, probability) for each in parts], axis=0)
+    estimates = []
+    for place, (each, count) in enumerate(zip(parts, units, strict=True)):
+        stretched = np.where(each.labelled, sqrt(count / (count - 1 - (power > 0))), 1.0)
+        influence = each.influence(power) * stretched
+        ends = bounds[place] if bounds else (None, None)
+        value = each.value(power)
+        estimates.append(Estimate(value, influence, corrected=False, is_mean=False, weights=weights, bounds=ends))
+    return estimates
+
+
+def _shared_power(parts: Sequence[_Parts], clusters: Codes | None) -> float:
+    """The lambda with the smallest sum of the variances of all differences; that of the score of a single system."""
+    pairs = [(each.base_influence, each.slope_influence) for each in parts]
+    if len(parts) > 1:
+        pairs = [(a[0] - b[0], a[1] - b[1]) for a, b in combinations(pairs, 2)]
+    sums = [tuple(cluster_sums(each, clusters) for each in pair) for pair in pairs]
+    spread = fsum(fsum(slope * slope) for _, slope in sums)
+    if spread <= ROUNDING * max(1.0, max(float(np.abs(each.slope_influence).max()) for each in parts)) ** 2:
+        return 0.0
+    return min(max(fsum(fsum(base * slope) for base, slope in sums) / spread, 0.0), 1.0)
+
+
+def _label_weights(parts: _Parts, probability: Vector | None) -> Vector:
+    """How much each sample counts in the mean of the labels, relative to a mean over all samples."""
+    counts = parts.labelled.astype(np.float64)
+    if probability is not None:
+        counts[parts.labelled] = 1 / probability[parts.labelled]
+    weights: Vector = counts * (len(counts) / fsum(counts))
+    return weights
 
 
 def _checked(

@@ -158,8 +158,9 @@ def parts_of(difference: Estimate, clusters: Codes | None) -> Parts:
     """The parts of clusters (or samples) of a difference: those of strata without a weight are left out."""
     if difference.strata is None:
         count = len(difference.influence)
-        values = cluster_sums(difference.value + difference.influence, clusters) / count
-        sizes = cluster_sums(np.ones(count), clusters) / count
+        weights = np.ones(count) if difference.weights is None else difference.weights
+        values = cluster_sums(difference.value * weights + difference.influence, clusters) / count
+        sizes = cluster_sums(weights, clusters) / count
         return Parts(values, sizes, np.zeros(len(values), dtype=np.int64))
     values = difference.value + difference.influence if difference.contributions is None else difference.contributions
     weights = np.ones(len(values)) if difference.weights is None else difference.weights

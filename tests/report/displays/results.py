@@ -70,7 +70,7 @@ def calibration(text: str) -> Calibration:
 
 
 def metric_comparison(text: str, runs: tuple[str, ...]) -> MetricComparison:
-    systems = tuple(System(run, 0.5, 0.1, 0.3, 0.7, text, 1, calibrated(text)) for run in runs)
+    systems = tuple(System(run, 0.5, 0.1, 0.3, 0.7, text, 1, labels=8, uncorrected=figure(text)) for run in runs)
     pairs = tuple(
         Pair(a, b, 0.1, 0.02, 0.06, 0.14, text, 0.01, 0.02, 5, 1, 2, 0.05, 40, verdict, calibrated(text))
         for a, b, verdict in zip(runs, runs[1:], ("better", text), strict=False)

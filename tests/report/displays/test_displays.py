@@ -140,7 +140,8 @@ def test_text_and_html_have_the_same_figures():
 def test_the_verdict_of_a_comparison_comes_first_and_labels_may_reverse_it():
     lines = repr(comparison("m")).splitlines()
     assert lines[0].startswith(
-        "▼ Which run is better? 1 m is worse than 0 m by 0.40 [-0.30, -0.10] on m, corrected by human labels; "
+        "▲ Which run is better? 1 m is better than 0 m by 0.100 [0.060, 0.140] on m, corrected by human labels, p = "
+        "0.0100; uncorrected, the difference is "
     )
     assert "! m: people say the opposite. The labels reverse the order of the two runs" in lines
 

@@ -76,11 +76,8 @@ UNCORRECTED = "uncorrected"  # the name of the judge's own score beside the corr
 
 def published(figure: Figure) -> tuple[Figure, Figure | None]:
     """The figure that is the value, and the judge's own score beside it if human labels correct it."""
-    corrected = figure.calibrated
-    if corrected is None or corrected.value is None:
-        return figure, None
-    value = figure.with_estimate(corrected, labels=corrected.labels, column=corrected.column, calibrated=None)
-    return value, msgspec.structs.replace(figure, calibrated=None)
+    value = figure.published
+    return value, None if value is figure else msgspec.structs.replace(figure, calibrated=None)
 
 
 def method_of(run: Run, figure: Figure) -> str:

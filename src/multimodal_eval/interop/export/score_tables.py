@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from multimodal_eval.analysis.columns import Codes
-from multimodal_eval.analysis.compare import MetricComparison, RunComparison, compare_runs
+from multimodal_eval.analysis.compare import MetricComparison, RunComparison, System, compare_runs
 from multimodal_eval.analysis.pairing import (
     pair_runs,
     require_same_data,
@@ -109,6 +111,11 @@ class GridRow:
     direction: str
     factor: float  # 100 for a percentage
     cells: tuple[GridCell, ...]
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether human labels correct all values, so that marks are about the corrected ones."""
+        return all(cell.figure is not None and cell.figure.published is not cell.figure for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -310,11 +317,12 @@ def _own_row(name: str, runs: Sequence[Run], options: OptionValues, order: Seque
     """The values of the runs as they are, without a test. The best is bold if the runs have scored the same samples."""
     figures = [_figure(run, name) for run in runs]
     direction = _direction(name, runs)
-    best = set()
-    if order is not None and None not in figures and _are_alike(name, runs, order):
-        best = _best([None if figure is None else figure.value for figure in figures], direction)
-    cells = tuple(GridCell(figure, index in best) for index, figure in enumerate(figures))
-    return GridRow(name, direction, _factor(name, runs, options), cells)
+    row = GridRow(name, direction, _factor(name, runs, options), tuple(GridCell(figure) for figure in figures))
+    if order is None or None in figures or not _are_alike(name, runs, order):
+        return row
+    shown = [figure.published if row.is_corrected else figure for figure in figures if figure is not None]
+    best = _best([figure.value for figure in shown], direction)
+    return replace(row, cells=tuple(GridCell(figure, index in best) for index, figure in enumerate(figures)))
 
 
 def _direction(name: str, runs: Sequence[Run]) -> str:
@@ -344,21 +352,22 @@ def _tested_row(metric: MetricComparison, runs: Sequence[Run], options: OptionVa
         gain = 0.0 if baseline is None else gains.get((baseline, index), 0.0)
         cells.append(
             GridCell(
-                Figure(
-                    system.value,
-                    system.stderr,
-                    system.low,
-                    system.high,
-                    system.method,
-                    n_scored=metric.samples,
-                    n_total=metric.samples + metric.left_out,
-                    calibrated=system.calibrated,
-                ),
+                _of_system(system, metric),
                 not any((top, index) in gains for top in best),
                 "better" if gain > 0 else "worse" if gain < 0 else "",
             )
         )
     return GridRow(metric.name, metric.direction, _factor(metric.name, runs, options), tuple(cells))
+
+
+def _of_system(system: System, metric: MetricComparison) -> Figure:
+    """The score of a run among the compared ones, with the value that human labels correct."""
+    figure = Figure(system.value, system.stderr, system.low, system.high, system.method)
+    counts = {"n_scored": metric.samples, "n_total": metric.samples + metric.left_out}
+    if system.uncorrected is None:
+        return msgspec.structs.replace(figure, **counts)
+    corrected = msgspec.structs.replace(figure, labels=system.labels)
+    return msgspec.structs.replace(system.uncorrected, **counts, calibrated=corrected)
 
 
 def _factor(name: str, runs: Sequence[Run], options: OptionValues) -> float:
@@ -383,10 +392,12 @@ def grid_table(grid: ScoreGrid, options: OptionValues) -> Table:
     lines: list[tuple[str, list[Cell]]] = []
     for row in grid.rows:
         name = printed(row.metric) + (" ↓" if row.direction == "lower" else "")
-        raw = [_cell(cell, row, options, with_counts=same is None) for cell in row.cells]
+        unmarked = [GridCell(cell.figure) if row.is_corrected else cell for cell in row.cells]
+        raw = [_cell(cell, row, options, with_counts=same is None) for cell in unmarked]
         corrected = [None if cell.figure is None else cell.figure.calibrated for cell in row.cells]
         if any(figure is not None and figure.value is not None for figure in corrected):
-            cells = [GridCell(figure) for figure in corrected]
+            marked = row.cells if row.is_corrected else [GridCell(None)] * len(row.cells)
+            cells = [replace(cell, figure=figure) for cell, figure in zip(marked, corrected, strict=True)]
             lines.append((name, [_cell(cell, row, options, with_counts=True) for cell in cells]))
             lines.append((f"{name}, {UNCORRECTED}", raw))
         else:
