@@ -29,6 +29,7 @@ EXAMINE = """async (options) => {
     document.removeEventListener("htmx:before:swap", refuse);
     return result;
 }"""
+COLOURS = ["color-contrast", "link-in-text-block"]
 IS_SLOW = bool(os.environ.get("MMEVAL_SLOW_BROWSER"))  # set by `.ci/long browser`
 
 
@@ -131,7 +132,7 @@ def violations(page: Any, *schemes: str) -> tuple[list[tuple[str, str, str]], in
     results: list[dict[str, list[Any]]] = []
     for scheme in schemes:
         page.emulate_media(color_scheme=scheme)
-        results.append(page.evaluate(EXAMINE, {"runOnly": ["cat.color"]} if results else {}))
+        results.append(page.evaluate(EXAMINE, {"runOnly": COLOURS} if results else {}))
     rules = [rule for result in results for rule in result["violations"]]
     violated = [(rule["id"], rule["impact"], rule["nodes"][0]["html"][:300]) for rule in rules]
     return violated, len(results[0]["passes"])
