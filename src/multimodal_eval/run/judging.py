@@ -258,8 +258,8 @@ def with_judges(config: RunConfig) -> RunConfig:
     declared = dict(config.judges)
     changed: dict[str, JudgeConfig] = {}
     for judge in read.values():
-        own = declared.pop(judge.name, None)
-        changed[judge.name] = judge if own is None else _with_declared(judge, own)
+        settings = declared.pop(judge.name, None)
+        changed[judge.name] = judge if settings is None else _with_declared(judge, settings)
     judges = {**(_settled(declared) if declared else {}), **changed}
     return msgspec.structs.replace(config, metrics=metrics, judges=judges)
 

@@ -6,7 +6,6 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from multimodal_eval.core.errors import ImageError, ModelError, UnavailableError
 from multimodal_eval.evaluation.image_reader import images_of
@@ -16,6 +15,7 @@ from multimodal_eval.models.encoders import image_text_encoder_label, open_image
 from multimodal_eval.models.source import find_model
 from tests.golden.clip.images import TINY_CLIP, TINY_LEGACY, TINY_SIGLIP, golden_image, pixels
 from tests.golden.load import golden
+from tests.models.clip.decoder_of_jpeg import REFUSED, UNREADABLE, ByPillow, jpeg_file
 
 torch = pytest.importorskip("torch", reason="the extra [torch] is not installed")
 pytest.importorskip("transformers", reason="the extra [torch] is not installed")
@@ -132,38 +132,6 @@ def test_sizes_and_batches_do_not_mix_up_images(monkeypatch):
     assert images[7].fault == "cut off"
     intact = [n for n in range(25) if n != 7]
     np.testing.assert_allclose(vectors[intact], together[intact], atol=1e-5)
-
-
-class ByPillow:
-    """Stands in for nvJPEG, which needs a GPU: all files of one size or an error."""
-
-    def __init__(self):
-        self.seen = []
-
-    def size(self, file):
-        if UNREADABLE in file.tobytes():
-            raise RuntimeError("nvJPEG cannot read: status 3")
-        with Image.open(io.BytesIO(file.tobytes())) as image:
-            return image.height, image.width
-
-    def __call__(self, files, height, width):
-        contents = [file.tobytes() for file in files]
-        self.seen.extend(contents)
-        if any(REFUSED in content for content in contents):
-            raise RuntimeError("nvJPEG cannot decode: status 4")
-        images = [np.asarray(Image.open(io.BytesIO(content))) for content in contents]
-        assert {image.shape for image in images} == {(height, width, 3)}
-        return torch.from_numpy(np.stack(images))
-
-
-UNREADABLE = b"unreadable by the decoder"
-REFUSED = b"refused by the decoder"
-
-
-def jpeg_file(number, comment=b""):
-    file = io.BytesIO()
-    golden_image(number, (40, 30) if number % 3 else (31, 47)).convert("RGB").save(file, "JPEG", comment=comment)
-    return file.getvalue()
 
 
 def test_a_decoder_gets_usual_files_and_pillow_the_others(tmp_path, monkeypatch):

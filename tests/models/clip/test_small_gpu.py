@@ -24,7 +24,7 @@ from multimodal_eval.models.clip import on_torch as clip_torch
 from multimodal_eval.models.clip.lazy_images import LazyImage
 from multimodal_eval.models.source import find_model
 from tests.golden.clip.images import TINY_CLIP, golden_image
-from tests.models.clip.test_on_torch import ByPillow, jpeg_file
+from tests.models.clip.decoder_of_jpeg import ByPillow, jpeg_file
 
 torch = pytest.importorskip("torch", reason="the extra [torch] is not installed")
 pytest.importorskip("transformers", reason="the extra [torch] is not installed")

@@ -16,11 +16,14 @@ def pair(difference, low=None, high=None, *, first="A", second="B", p=0.002, ver
     return Pair(first=first, second=second, difference=difference, low=low, high=high, verdict=verdict, **fields)
 
 
-def metric(name, pairs, *, values=None, direction="higher", samples=50, left_out=10):
-    """A metric by which runs are compared; `values` are the scores of the runs, by name."""
+def metric(name, pairs, *, values=None, direction="higher", samples=50, left_out=10, uncorrected=None):
+    """A metric by which runs are compared; `values` are the scores of the runs, `uncorrected` without human labels."""
     names = dict.fromkeys(run for each in pairs for run in (each.first, each.second))
     scores = values or dict.fromkeys(names, 0.5)
-    systems = tuple(System(run, value, 0.01, value - 0.02, value + 0.02, "t", 1) for run, value in scores.items())
+    systems = tuple(
+        System(run, value, 0.01, value - 0.02, value + 0.02, "t", 1, uncorrected=uncorrected)
+        for run, value in scores.items()
+    )
     return MetricComparison(name, direction, name, samples, left_out, None, systems, tuple(pairs))
 
 

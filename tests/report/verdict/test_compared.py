@@ -52,20 +52,26 @@ def test_a_difference_that_is_not_shown_keeps_its_sign():
 
 
 def test_human_labels_correct_the_difference():
-    corrected = Figure(value=-0.05, stderr=0.01, low=-0.07, high=-0.03, method="PPI++")
-    verdicts = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, calibrated=corrected)])), "m")
-    answer = verdicts["Which run is better?"].answer
-    assert answer.startswith(
-        "B is worse than A by 0.050 [0.030, 0.070] on m, corrected by human labels; uncorrected, the "
+    judge = Figure(value=-0.025, stderr=0.0075, low=-0.040, high=-0.010, method="t")
+    score = Figure(value=0.5, stderr=0.01, low=0.48, high=0.52, method="t")
+
+    def verdict(value, low, high, p):
+        pairs = [pair(value, low, high, p=p, uncorrected=judge)]
+        return answers(comparison(metric("m", pairs, uncorrected=score)), "m")["Which run is better?"]
+
+    shown = verdict(-0.05, -0.07, -0.03, 0.002)
+    assert shown.answer.startswith(
+        "B is worse than A by 0.050 [0.030, 0.070] on m, corrected by human labels, p = 0.0020; uncorrected, the "
+        "difference is -0.025 [-0.040, -0.010];"
     )
+    assert shown.tone == "bad"
     # The judge alone sees a difference that people do not see.
-    corrected = Figure(value=0.01, stderr=0.02, low=-0.03, high=0.05, method="PPI++")
-    verdict = answers(comparison(metric("m", [pair(-0.025, -0.040, -0.010, calibrated=corrected)])), "m")
-    assert verdict["Which run is better?"].answer.startswith(
-        "No difference between A and B is shown on m, corrected by human labels: B minus A is +0.010 [-0.030, +0.050]; "
-        "uncorrected, the difference is -0.025 [-0.040, -0.010], p = 0.0020;"
+    not_shown = verdict(0.01, -0.03, 0.05, 0.6)
+    assert not_shown.answer.startswith(
+        "No difference between A and B is shown on m, corrected by human labels: B minus A is +0.010 [-0.030, +0.050], "
+        "p = 0.6000; uncorrected, the difference is -0.025 [-0.040, -0.010];"
     )
-    assert verdict["Which run is better?"].tone == ""
+    assert not_shown.tone == ""
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_others(word):
         ("a/DT/det/2 bathroom/NN/nsubj/3 sink/VB/ROOT/0", {2: "car"}),
         ("help/VB/ROOT/0 a/DT/det/3 boat/NN/nsubj/4 sink/VB/ccomp/1", {}),
         ("two/CD/nummod/2 boats/NNS/nsubj/3 sink/VBP/ROOT/0", {}),
-        ("box/NN/nsubj/5 lying/VBG/acl/1 on/IN/prep/2 bathroom/NN/pobj/3 sink/VB/ROOT/0", {4: "car"}),
+        ("box/NN/nsubj/5 sitting/VBG/acl/1 on/IN/prep/2 bathroom/NN/pobj/3 sink/VB/ROOT/0", {4: "car"}),
         ("train/VB/ROOT/0 traveling/VBG/xcomp/1", {0: "car"}),
         ("stop/VB/ROOT/0 sign/NN/dobj/1", {}),
         # "a kitten sleeping": an adjective that is none modifies a verb
