@@ -395,6 +395,7 @@ from multimodal_eval.cli.main import cli
 cli.main({command}, standalone_mode=False)
 suspects = ("pandas", "pyarrow.compute", "pyarrow.dataset", "scipy.special", "scipy.stats", "torch", "onnxruntime")
 suspects += ("aiohttp", "multimodal_eval.judges", "multimodal_eval.lint.injection")
+suspects += ("multimodal_eval.run.why", "multimodal_eval.analysis.suite_table", "multimodal_eval.contests.shared_task")
 heavy = [name for name in suspects if name in sys.modules]
 assert not heavy, heavy
 """

@@ -17,8 +17,6 @@ from markupsafe import Markup
 
 from multimodal_eval import __version__
 from multimodal_eval.analysis.pairing import require_same_statistics, scored_rows
-from multimodal_eval.analysis.suite_table import SuiteCell, SuiteTable
-from multimodal_eval.contests.shared_task.judging import Outcome, Refused
 from multimodal_eval.core.csv_cells import csv_lines
 from multimodal_eval.core.display import printed
 from multimodal_eval.core.errors import MultimodalEvalError
@@ -27,7 +25,6 @@ from multimodal_eval.core.visible import visible
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, below
 from multimodal_eval.display.html import HtmlRenderer
-from multimodal_eval.display.of_suite import suite_table_blocks
 from multimodal_eval.display.page import PageRenderer
 from multimodal_eval.display.renderer import blocks_of
 from multimodal_eval.display.wording import Verdict
@@ -36,15 +33,16 @@ from multimodal_eval.report.distributions import Distribution, Histogram, distri
 from multimodal_eval.report.one_run import OneRun, one_run, without_samples
 from multimodal_eval.report.samples import EXPLANATIONS, PER_GROUP, TITLES, Chosen, Shown, choose, shown_samples
 from multimodal_eval.report.sections import Section, details_of, results_of
-from multimodal_eval.report.site.folder import SiteFolder
 from multimodal_eval.report.templating import templates
 from multimodal_eval.report.verdict import verdicts_of
-from multimodal_eval.run.why import why
 
 if TYPE_CHECKING:
     from multimodal_eval.analysis.compare import RunComparison
     from multimodal_eval.analysis.composite import Sensitivity
+    from multimodal_eval.analysis.suite_table import SuiteCell, SuiteTable
     from multimodal_eval.analysis.why import Why
+    from multimodal_eval.contests.shared_task.judging import Outcome
+    from multimodal_eval.report.site.folder import SiteFolder
 
 __all__ = [
     "Block",
@@ -249,6 +247,8 @@ def _why(runs: Sequence[Run], names: Sequence[str]) -> Why | None:
     """The parts of the difference between two runs; None if there is none."""
     if len(runs) != 2:
         return None
+    from multimodal_eval.run.why import why
+
     with suppress(MultimodalEvalError):
         return why(*runs, names=names)
     return None
@@ -423,6 +423,8 @@ _REFUSAL = """<!doctype html>
 
 def submission_page(outcome: Outcome) -> str:
     """The page. References are on it only if the organiser shows samples."""
+    from multimodal_eval.contests.shared_task.judging import Refused
+
     if isinstance(outcome, Refused):
         items = "\n".join(f"<li>{escape(visible(line.strip()))}</li>" for line in outcome.lines)
         return _REFUSAL.format(title=escape(outcome.title), items=items)
@@ -439,6 +441,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 def suite_html(table: SuiteTable, title: str = TITLE, downloads: Sequence[str] = ()) -> str:
     """The page, in one file. `downloads` are the names of files beside it."""
+    from multimodal_eval.display.of_suite import suite_table_blocks
+
     return _page(title, HtmlRenderer().joined(list(suite_table_blocks(table))), downloads)
 
 
