@@ -96,7 +96,7 @@ def store(path: str, kind: str) -> Work:
 def stage(workers: int, data: str, predictions: str | None = None) -> Work:
     """The step of a run that reads."""
     from multimodal_eval.run.config import overlaid
-    from multimodal_eval.run.engine.local import Local
+    from multimodal_eval.run.engine.base import Local
     from multimodal_eval.run.start import describe, planned
     from multimodal_eval.run.step import RunContext
     from multimodal_eval.run.steps.read import Read

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import multimodal_eval
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.run import plan
-from multimodal_eval.run.engine import local
+from multimodal_eval.run.engine import base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,8 +97,8 @@ def workers_on(patch: pytest.MonkeyPatch, cores: int) -> list[int]:
         used.append(workers)
         return ()
 
-    patch.setattr(local, "cores", lambda: cores)
-    patch.setattr(local, "_in_threads", noted)
+    patch.setattr(base, "cores", lambda: cores)
+    patch.setattr(base, "_in_threads", noted)
     return used
 
 

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from multimodal_eval.core.registry import metric, register
     from multimodal_eval.core.rules import rule
     from multimodal_eval.core.sample import Box, Sample
-    from multimodal_eval.core.score import Estimate, Rows, Score
-    from multimodal_eval.core.scores import Scores
+    from multimodal_eval.core.score import Estimate, Rows, Score, Scores
     from multimodal_eval.data.runs.run import Run, load_run
     from multimodal_eval.data.runs.sample_rows import SampleRow, SampleRows
     from multimodal_eval.evaluation.metrics_registry import evaluate_sample
     from multimodal_eval.evaluation.rules._readings import Reading
-    from multimodal_eval.generate.functions import batched
     from multimodal_eval.generate.protocol import Answer, Generator, Media, Request, Text, Turn
+    from multimodal_eval.generate.registry import batched
     from multimodal_eval.interop.accumulator import Accumulator, ScoreValue, compute
     from multimodal_eval.interop.callbacks.log_scores import log_scores
     from multimodal_eval.interop.coco import CaptionScores, caption_scores
@@ -87,7 +86,7 @@ _MODULES = {
     "Score": "core.score",
     "ScoreValue": "interop.accumulator",
     "Scorer": "core.metric",
-    "Scores": "core.scores",
+    "Scores": "core.score",
     "Sensitivity": "analysis.composite",
     "Signature": "core.metric",
     "SuiteTable": "analysis.suite",
@@ -103,7 +102,7 @@ _MODULES = {
     "crosswalk": "run.crosswalk",
     "evaluate": "run.evaluate",
     "evaluate_sample": "evaluation.metrics_registry",
-    "batched": "generate.functions",
+    "batched": "generate.registry",
     "export": "interop.export.registry",
     "generate": "run.generated",
     "import_log": "run.import_log",

@@ -66,9 +66,8 @@ from multimodal_eval.data.readers.problems import Problems, Record
 from multimodal_eval.evaluation.contract import ANSWERS, SAMPLES, RuleContract, rule_contracts
 from multimodal_eval.evaluation.metrics_registry import resolve
 from multimodal_eval.generate.engine import run_async
-from multimodal_eval.generate.functions import answer_from
 from multimodal_eval.generate.protocol import Finish, RejectedError
-from multimodal_eval.generate.registry import checked, find_generator
+from multimodal_eval.generate.registry import answer_from, checked, find_generator
 from multimodal_eval.run import recipe_checks
 
 __all__ = ["check_metric", "check_provider", "check_reader", "check_recipe", "check_rule"]

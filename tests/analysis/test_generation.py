@@ -13,8 +13,7 @@ from multimodal_eval.analysis.generation import generation_summary, stored_answe
 from multimodal_eval.core.figure import ReasonCount
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.generate.answer_tables import exchange_table
-from multimodal_eval.generate.outcomes import Exchange, Outcome
-from multimodal_eval.generate.protocol import Answer, RejectedError
+from multimodal_eval.generate.protocol import Answer, Exchange, Outcome, RejectedError
 
 FILTERED = "the endpoint's content filter stopped the answer"
 

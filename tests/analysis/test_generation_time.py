@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from multimodal_eval.analysis.generation import busy_seconds, union_length
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import exchange_table
-from multimodal_eval.generate.outcomes import Exchange, Outcome
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Exchange, Outcome
 
 OK = Outcome("ok", Answer("x"))
 

@@ -15,7 +15,7 @@ from tests.cli.command_line import mmeval
 
 MODEL = """
 import os, pathlib, signal, time
-from multimodal_eval.generate.functions import FunctionGenerator
+from multimodal_eval.generate.registry import FunctionGenerator
 
 def answer(request):
     if request.id == "b" and not pathlib.Path("asked").exists():

@@ -12,8 +12,8 @@ from multimodal_eval import Sample
 from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import signature_of
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
-from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
+from multimodal_eval.generate.registry import FunctionGenerator
 from multimodal_eval.judges.forms.by_name import FORMS
 from multimodal_eval.judges.panel import use_generators
 from tests.contract.examples import CAPTIONS, IMAGES

@@ -13,7 +13,7 @@ from multimodal_eval.core.corpus import default_state
 from multimodal_eval.core.failures import ERROR_PATTERNS, answers_of
 from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.metric import configured
-from multimodal_eval.core.scores import Scores, joined
+from multimodal_eval.core.score import Scores, joined
 from multimodal_eval.core.scoring import score_batch, score_rows
 from multimodal_eval.data.runs.sample_table import to_batch, to_table
 from multimodal_eval.evaluation.metrics_registry import resolve

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.inside import NamingFile, leading_out, links_out, read_text
+from multimodal_eval.core.system_files import NamingFile, leading_out, links_out, read_text
 
 
 @pytest.fixture

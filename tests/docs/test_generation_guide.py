@@ -11,7 +11,7 @@ import yaml
 
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.config import GenerationConfig
-from multimodal_eval.generate.outcomes import FAILURES
+from multimodal_eval.generate.protocol import FAILURES
 from multimodal_eval.generate.registry import providers
 from multimodal_eval.run.config import load_config
 from tests.docs.page_commands import commands, write_files

@@ -13,8 +13,8 @@ from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
 from multimodal_eval.display.run_findings import run_findings
 from multimodal_eval.evaluation.metrics.multiple_choice import compute_multiple_choice
-from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
+from multimodal_eval.generate.registry import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.report.one_run import FORMS
 

@@ -6,8 +6,7 @@ from multimodal_eval.core.judge_config import Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import signature_of
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
-from multimodal_eval.generate.outcomes import failed, outcome_of
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, failed, outcome_of
 from multimodal_eval.judges.form import Place, Verdict
 
 SAMPLE = Sample("1", question="q", generated_answer="a")

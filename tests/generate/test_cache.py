@@ -10,8 +10,7 @@ import pytest
 
 from multimodal_eval.core.config import Parameters
 from multimodal_eval.generate.cache import AnswerCache, AskedOnce, cache_key
-from multimodal_eval.generate.outcomes import Exchange, failed, outcome_of
-from multimodal_eval.generate.protocol import Answer, Request
+from multimodal_eval.generate.protocol import Answer, Exchange, Request, failed, outcome_of
 from tests.generate.requests import asked
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError, RetryableError
 from multimodal_eval.generate.engine import Asker, BreakerError, Effort, OpenRequestError, for_each
-from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.generate.protocol import (
     Answer,
     EndpointError,
+    Exchange,
     MalformedReplyError,
     RateLimitError,
     RejectedError,
@@ -201,6 +201,26 @@ def test_an_endpoint_that_never_answers_stops_the_run_soon():
     with pytest.raises(BreakerError, match=r"failed 10 times in a row .*The last failure: .*refused") as stop:
         all_of(500, lambda clock: Asker(Server(clock, down=(0, 1e9)), clock=clock))
     assert isinstance(stop.value, OpenSamplesError)  # so that the folder is kept
+
+
+def test_faults_that_come_sooner_than_the_first_answer_stop_no_run():
+    """Of the 32 requests that are sent at once, 14 are reset soon; answers take a second."""
+
+    class Resetting:
+        label = "resetting"
+
+        def __init__(self) -> None:
+            self.sent = 0
+
+        async def answer(self, request: Request) -> Answer:
+            self.sent += 1
+            is_reset = self.sent % 2 == 0 and self.sent < 30
+            await asyncio.sleep(0.01 if is_reset else 1)
+            if is_reset:
+                raise ConnectionResetError
+            return Answer("yes")
+
+    assert all_of(100, lambda clock: Asker(Resetting(), clock=clock)).failures == 14
 
 
 def test_an_endpoint_that_goes_down_for_good_stops_the_run_after_two_minutes():

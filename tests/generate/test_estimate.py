@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from multimodal_eval.core.config import Parameters
-from multimodal_eval.generate.prices import Estimate, input_tokens, request_bytes
+from multimodal_eval.generate.meter import Estimate, input_tokens, request_bytes
 from multimodal_eval.generate.protocol import Media, Request, Text, Turn
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from multimodal_eval import batched, evaluate
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Answer, Request, Text, Turn
+from multimodal_eval.generate.registry import FunctionGenerator
 
 ROWS = [{"id": str(number), "question": f"say {number}", "references": [str(number)]} for number in range(10)]
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval.core.config import Parameters, Price
 from multimodal_eval.generate.engine import Asker, Effort
-from multimodal_eval.generate.meter import BudgetError, Meter, Metered
-from multimodal_eval.generate.prices import input_tokens
+from multimodal_eval.generate.meter import BudgetError, Meter, Metered, input_tokens
 from multimodal_eval.generate.protocol import Answer, RateLimitError, RejectedError, Request, Text, Turn
 from tests.generate.virtual_time import simulated
 

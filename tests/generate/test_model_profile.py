@@ -9,8 +9,7 @@ import pytest
 from multimodal_eval import generate
 from multimodal_eval.core.errors import ConfigError, UnknownNameError
 from multimodal_eval.generate.model_profile import profiles
-from multimodal_eval.generate.outcomes import Exchange, apart, outcome_of, without_thinking
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Exchange, apart, outcome_of, without_thinking
 from multimodal_eval.run.config import merged_generation
 from tests.generate.server import Behaviour, Reply, Server
 

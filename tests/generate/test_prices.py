@@ -6,7 +6,7 @@ import pytest
 
 from multimodal_eval.core.config import GenerationConfig, Parameters, Price
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.generate.prices import cost_of, money, price_of, read_prices, with_price
+from multimodal_eval.generate.meter import cost_of, money, price_of, read_prices, with_price
 
 PRICES = """
 currency: EUR

@@ -9,8 +9,7 @@ from random import Random
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.generate.batch_files import BatchResults, custom_id
-from multimodal_eval.generate.outcomes import outcome_of
-from multimodal_eval.generate.protocol import Request, Text, Turn
+from multimodal_eval.generate.protocol import Request, Text, Turn, outcome_of
 from multimodal_eval.generate.providers import anthropic, gemini
 from multimodal_eval.generate.providers.openai_chat import answer_from
 from tests.generate.providers.test_anthropic import REPLY as ANTHROPIC

@@ -10,7 +10,7 @@ HEAD = """import ctypes, os, signal, sys
 import numpy as np
 from multimodal_eval import Metric, Score, metric, register
 from multimodal_eval.core.score import Estimate
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Scores
 """
 COUNT = 12
 BAD = "5"  # the id of the bad sample

@@ -11,8 +11,7 @@ import pytest
 from multimodal_eval import Metric, Sample, Score, evaluate, register
 from multimodal_eval.core.errors import MetricError, described
 from multimodal_eval.core.metric import Bounds
-from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.core.scores import OK, Scores
+from multimodal_eval.core.score import OK, Estimate, Rows, Scores, mean_estimate
 from multimodal_eval.core.scoring import estimate_of, score_batch
 from multimodal_eval.interop.accumulator import compute
 from multimodal_eval.interop.list_scores import answer_scores

@@ -10,7 +10,7 @@ import pytest
 
 from multimodal_eval import evaluate, load_run, resume
 from multimodal_eval.core.errors import OutsideError, RunFolderError
-from multimodal_eval.core.inside import leading_out
+from multimodal_eval.core.system_files import leading_out
 from multimodal_eval.data.runs.storage import LocalStorage
 from tests.edited_runs import rewrite_json
 from tests.hostile.foreign import mmeval, received

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from multimodal_eval import Run, Sample, evaluate
 from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel, judged_columns, judged_texts
-from multimodal_eval.generate.functions import FunctionGenerator
+from multimodal_eval.generate.registry import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.lint.injection import (
     ITSELF,

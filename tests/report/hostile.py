@@ -19,8 +19,7 @@ from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import key_columns, score_columns, to_table
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table
-from multimodal_eval.generate.outcomes import Exchange, Outcome
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Exchange, Outcome
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import (
     Judged,

@@ -18,8 +18,7 @@ from multimodal_eval.data.runs.checksums import EXCHANGES
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table
-from multimodal_eval.generate.outcomes import Exchange, Outcome
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Exchange, Outcome
 from tests.run_info import run_info
 
 pytest.importorskip("duckdb")

@@ -10,8 +10,7 @@ from multimodal_eval.core.judge_config import JudgeConfig, JudgeModel
 from multimodal_eval.core.records import JudgingInfo
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.generate.outcomes import Exchange, Outcome
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Exchange, Outcome
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged, verdict_table
 from tests.run_info import run_info

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from multimodal_eval.generate.functions import FunctionGenerator
 from multimodal_eval.generate.protocol import Request
+from multimodal_eval.generate.registry import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
 
 Record = dict[str, Any]

@@ -13,8 +13,7 @@ from multimodal_eval.core.errors import MultimodalEvalError
 from multimodal_eval.data.readers import blocks, splits
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.engine.base import Crashed, Inline
-from multimodal_eval.run.engine.local import Local
+from multimodal_eval.run.engine.base import Crashed, Inline, Local
 from multimodal_eval.run.start import describe, planned
 from multimodal_eval.run.step import RunContext
 from multimodal_eval.run.steps import parallel_reading, reading_tasks

@@ -14,7 +14,7 @@ from multimodal_eval.analysis.compare import compare_runs
 from multimodal_eval.analysis.judge_calibration import calibration_of
 from multimodal_eval.cli.main import cli
 from multimodal_eval.core.errors import ConfigError, InputError, RunFolderError, UnknownNameError
-from multimodal_eval.generate.functions import FunctionGenerator
+from multimodal_eval.generate.registry import FunctionGenerator
 from multimodal_eval.judges.panel import use_generators
 from multimodal_eval.run.calibrate import calibrated_run, differences
 from multimodal_eval.run.verify import verify_run

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from multimodal_eval import Sample, evaluate, load_run, metric, rescore, resume
-from multimodal_eval.core import retries
+from multimodal_eval.core import metric_failures
 from multimodal_eval.core.errors import OpenSamplesError, RetryableError
 from multimodal_eval.core.metric import Metric
+from multimodal_eval.core.metric_failures import MAX_FAILURES_IN_A_ROW, TRIES, GaveUpError, Retries
 from multimodal_eval.core.registry import register
-from multimodal_eval.core.retries import MAX_FAILURES_IN_A_ROW, TRIES, GaveUpError, Retries
 from multimodal_eval.core.score import Score, mean_estimate
 from multimodal_eval.evaluation.metrics_registry import evaluate_sample
 from multimodal_eval.evaluation.tasks_config import TASKS
@@ -61,7 +61,7 @@ def test_one_failure_costs_one_more_request(error, pauses):
     run = evaluate(samples(), metrics=["asked"], workers=1)
     assert len(endpoint.asked) == COUNT + 1  # bisecting would need 2,996 requests
     assert run["asked"]["n_scored"] == COUNT
-    assert pauses == [retries.FIRST_DELAY]
+    assert pauses == [metric_failures.FIRST_DELAY]
 
 
 def test_a_sample_without_an_answer_stays_open_and_resume_requests_only_this_sample(tmp_path, pauses):

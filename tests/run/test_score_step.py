@@ -6,7 +6,7 @@ import pytest
 
 from multimodal_eval import Sample, evaluate, metric
 from multimodal_eval.core.batch import Batch
-from multimodal_eval.core.scores import joined
+from multimodal_eval.core.score import joined
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.run.config import overlaid
 from multimodal_eval.run.plan import make_plan

@@ -161,9 +161,9 @@ def test_other_reference_fields_and_failed_answers_are_brought_together_too(part
 def test_keys_with_the_same_hash_are_different_images(part_size, monkeypatch):
     import numpy as np
 
-    from multimodal_eval.text import image_keys
+    from multimodal_eval.text import captions
 
-    monkeypatch.setattr(image_keys, "text_hashes", lambda texts: np.full(len(texts), 5))
+    monkeypatch.setattr(captions, "text_hashes", lambda texts: np.full(len(texts), 5))
     rows = [(str(number % 3), f"w{number}", [f"w{number} v{number % 2}"]) for number in range(9)]
     expected = table_of(samples_of(rows)).digest[:8]
     for size in (1000, 2):

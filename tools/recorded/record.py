@@ -76,7 +76,7 @@ def steady(part_size: int | None = None) -> Iterator[None]:
         stack.enter_context(patch.object(server, "_numbers", repeat(7)))
         for name in ("PART_SIZE", "PART_SIZE_WITH_MODEL") if part_size else ():
             stack.enter_context(patch(f"multimodal_eval.run.plan.{name}", part_size))
-        stack.enter_context(patch("multimodal_eval.core.retries.FIRST_DELAY", 0.0))
+        stack.enter_context(patch("multimodal_eval.core.metric_failures.FIRST_DELAY", 0.0))
         yield
 
 

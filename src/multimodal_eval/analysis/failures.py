@@ -25,7 +25,7 @@ from multimodal_eval.core.judge_config import DECIDED
 from multimodal_eval.core.metric import Bounds, Metric, StoredMean, part_bounds
 from multimodal_eval.core.records import RunInfo
 from multimodal_eval.core.sample import Sample, has
-from multimodal_eval.core.scores import OK, Scores
+from multimodal_eval.core.score import OK, Scores
 from multimodal_eval.core.scoring import kind_of, score_rows
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.run_folder import RunFolder

@@ -166,14 +166,9 @@ def _with_exchanges(summary: GenerationSummary, folder: RunFolder, parts: int) -
             retried += (_number(attempts) or 0) > 1
             if not is_cached and (sent := _number(latency)):  # 0: nothing was sent
                 seconds.append(sent)
-    return replace(summary, latency=_latency(seconds), cached=cached, retried=retried)
-
-
-def _latency(seconds: Sequence[float]) -> Latency | None:
-    if not seconds:
-        return None
-    p50, p95, longest = np.quantile(np.array(seconds, np.float64), [0.5, 0.95, 1]).tolist()
-    return Latency(len(seconds), p50, p95, longest)
+    quantiles = np.quantile(np.array(seconds, np.float64), [0.5, 0.95, 1]).tolist() if seconds else ()
+    latency = Latency(len(seconds), *quantiles) if seconds else None
+    return replace(summary, latency=latency, cached=cached, retried=retried)
 
 
 def stored_answers(folder: RunFolder, part: int, rows: Sequence[int]) -> list[StoredAnswer]:

@@ -18,7 +18,7 @@ import msgspec
 from multimodal_eval.benchmarks.recipes import Recipe
 from multimodal_eval.benchmarks.task_format import UNVERIFIED, HubData, TaskData
 from multimodal_eval.core.errors import ConfigError, FetchError
-from multimodal_eval.core.inside import leading_out
+from multimodal_eval.core.system_files import leading_out
 from multimodal_eval.data.readers.files import file_set
 from multimodal_eval.data.readers.formats import reader_of
 from multimodal_eval.data.readers.problems import Problems

@@ -13,7 +13,7 @@ import msgspec
 
 from multimodal_eval.benchmarks.recipes import FILE, find_recipe, recipe_names
 from multimodal_eval.core.errors import ConfigError, did_you_mean
-from multimodal_eval.core.inside import NamingFile
+from multimodal_eval.core.system_files import NamingFile
 from multimodal_eval.core.yaml_text import read_yaml
 
 __all__ = ["Suite", "suite", "suite_names"]

@@ -189,15 +189,16 @@ def fresh(data: Any, params: Params, progress: Progress | None = None, *, scores
     from multimodal_eval.run.start import new_folder, planned, run_name
 
     engine = engine_of(params)
-    config = with_batch_price(with_model(settings_of(params, generation=generation_settings(params)), None), params)
-    config = with_judge_options(config, params)
+    config = with_model(settings_of(params, generation=generation_settings(params)), None)
+    config = with_judge_options(with_batch_price(config, params) if params["batch_out"] else config, params)
     try:
         plan, source = planned(config, data, None, fetch if params["fetching"] else None, scores=scores)
     except NothingNamedError:  # the answers can be scored later
         plan, source = planned(config, data, None, scores=False)
     check_gates(params, plan)
     path = params["output"] or new_folder(run_name(plan, source))
-    generation = generation_of(plan, batch_of(params, path))
+    has_batch = params["batch_out"] or params["batch_in"]
+    generation = generation_of(plan, batch_of(params, path) if has_batch else None)
     more: Any = {"generation": generation, "progress": progress}
     done = started(plan, source, path, engine, overwrite=params["overwrite"], command="run", **more)
     return Run(*done) if plan.names else GeneratedRun(*done[:3])

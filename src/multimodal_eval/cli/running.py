@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from multimodal_eval.core.progress import Progress
     from multimodal_eval.core.records import ImportInfo
     from multimodal_eval.data.readers.parts import Input
-    from multimodal_eval.generate.prices import Estimate
+    from multimodal_eval.generate.meter import Estimate
     from multimodal_eval.run.engine.base import Engine
     from multimodal_eval.run.generation import Generation
     from multimodal_eval.run.plan import Plan
@@ -397,7 +397,7 @@ def _unavailable(plan: Plan) -> Iterator[str]:
 
 
 def _end() -> tuple[str, str]:
-    from multimodal_eval.generate.prices import RULE
+    from multimodal_eval.generate.meter import RULE
 
     return f"Estimated by {RULE}.", "Nothing was sent."
 
@@ -428,7 +428,7 @@ def _judged(plan: Plan, source: Input) -> _Judged:
 def _content(config: GenerationConfig, estimate: Estimate) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from multimodal_eval.generate.prices import RULE
+    from multimodal_eval.generate.meter import RULE
 
     cost = _costs(config, estimate)
     content = {"model": config.model, **asdict(estimate), "rule": RULE}
@@ -445,7 +445,7 @@ def _print_json(content: dict[str, Any]) -> None:
 
 def _costs(config: GenerationConfig, estimate: Estimate) -> tuple[float, float | None] | None:
     """The estimated cost of the input, and the highest of the output; None without prices or without a limit."""
-    from multimodal_eval.generate.prices import cost_of
+    from multimodal_eval.generate.meter import cost_of
 
     if config.price is None:
         return None
@@ -460,7 +460,7 @@ _PRICES = "`generation: {prices: FILE}` in the file of --config"
 def _lines(
     config: GenerationConfig, estimate: Estimate, limit: str = "--max-tokens N", prices: str = _PRICES
 ) -> Iterator[str]:
-    from multimodal_eval.generate.prices import money
+    from multimodal_eval.generate.meter import money
     from multimodal_eval.run.previews import size
 
     yield f"model          {config.model}"

@@ -36,8 +36,7 @@ from multimodal_eval.data.readers.summary import Summary
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.storage import Location, Storage, below, storage_at
 from multimodal_eval.evaluation.tasks_config import get_task
-from multimodal_eval.run.engine.base import AHEAD, in_order
-from multimodal_eval.run.engine.local import process_pool, submit
+from multimodal_eval.run.engine.base import AHEAD, in_order, process_pool, submit
 from multimodal_eval.run.plan import Plan, make_plan
 from multimodal_eval.run.start import planned, start
 

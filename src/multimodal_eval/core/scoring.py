@@ -32,11 +32,23 @@ from multimodal_eval.core.metric import (
     part_bounds,
     within,
 )
-from multimodal_eval.core.metric_failures import blamed_on, exit_error, failure_text
-from multimodal_eval.core.retries import GaveUpError, Retries
+from multimodal_eval.core.metric_failures import GaveUpError, Retries, blamed_on, exit_error, failure_text
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import MEAN, UNREAD, Estimate, Mean, Rows, Score, mean_estimate, unscored
-from multimodal_eval.core.scores import OK, STATUSES, Scores, code_of, joined
+from multimodal_eval.core.score import (
+    MEAN,
+    OK,
+    STATUSES,
+    UNREAD,
+    Estimate,
+    Mean,
+    Rows,
+    Score,
+    Scores,
+    code_of,
+    joined,
+    mean_estimate,
+    unscored,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +68,7 @@ def score_batch(
 ) -> list[Score]:
     """One score per sample: inputs are checked first, failures isolated, values checked at the end.
 
-    A sample for which all retries failed has the status `open`: see `core.retries`.
+    A sample for which all retries failed has the status `open`: see `core.metric_failures`.
     """
     return list(score_rows(metric, scorer, Batch.of(batch), error_patterns, retries))
 

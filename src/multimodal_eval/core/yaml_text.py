@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.inside import read_text
+from multimodal_eval.core.system_files import read_text
 
 MAX_BYTES = 1 << 22  # of a file
 MAX_VALUES = 200_000  # after aliases are expanded; a few lines of aliases of aliases would fill the memory

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -72,18 +72,10 @@ def as_text(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def fitting(out: Console, build: Callable[[Collection[str]], Table], optional: Sequence[str]) -> Table:
-    """The table with the most columns that the terminal is wide enough for; `build` gets the columns to omit.
-
-    Columns are omitted in the order of `optional`.
-    """
-    tables = [build(optional[:count]) for count in range(len(optional) + 1)]
-    return next((table for table in tables if _widths(out, table).maximum <= out.width), tables[-1])
-
-
-def in_one_piece(out: Console, table: Table) -> bool:
-    """Whether the terminal is wide enough for the table, with folded cells."""
-    return len([*_blocks(out, table)]) == 1
+def fitting(out: Console, tables: Sequence[Table]) -> tuple[Table, bool]:
+    """The first table that the terminal is wide enough for, else the last; and if it is in one piece when folded."""
+    table = next((table for table in tables if _widths(out, table).maximum <= out.width), tables[-1])
+    return table, len([*_blocks(out, table)]) == 1
 
 
 def _widths(out: Console, table: Table) -> Measurement:

@@ -32,7 +32,7 @@ def generation_lines(folder: RunFolder, info: RunInfo) -> Iterator[str]:
 def _details(summary: GenerationSummary, folder: RunFolder, info: RunInfo) -> Iterator[str]:
     from multimodal_eval.analysis.generation import busy_seconds
     from multimodal_eval.core.progress import duration
-    from multimodal_eval.generate.prices import money
+    from multimodal_eval.generate.meter import money
     from multimodal_eval.run.ask.replies import ANSWERS, paid
 
     generation = summary.info

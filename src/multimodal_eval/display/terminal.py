@@ -26,7 +26,7 @@ from multimodal_eval.display.blocks import (
     Text,
     Verdict,
 )
-from multimodal_eval.display.console import as_text, console, fitting, in_one_piece, styled, warning
+from multimodal_eval.display.console import as_text, console, fitting, styled, warning
 from multimodal_eval.display.figure_tables import as_figures, figure_table, in_words, shown_rows, without_drawings
 from multimodal_eval.display.renderer import Renderer
 from multimodal_eval.display.scales import Scale
@@ -112,16 +112,13 @@ class TerminalRenderer(Renderer[None]):
                 self.out.print()
             self._print(as_text(kept.title), "bold")
         self._has_table = True
-        shown = self._fitting(kept)
-        if not in_one_piece(self.out, shown) and _can_be_turned(kept):
-            turned = self._fitting(_turned(kept))
-            shown = turned if in_one_piece(self.out, turned) else shown
+        shown, is_whole = fitting(self.out, _narrower(kept))
+        if not is_whole and _can_be_turned(kept):
+            turned, is_whole = fitting(self.out, _narrower(_turned(kept)))
+            shown = turned if is_whole else shown
         self.out.print(shown)
         if kept.caption:
             self.out.print(as_text(kept.caption), style="dim")
-
-    def _fitting(self, block: Table) -> RichTable:
-        return fitting(self.out, lambda omitted: _rich(block, set(omitted)), block.optional)
 
     def chart(self, block: Chart) -> None:
         """The figures, with a column of drawn characters."""
@@ -213,6 +210,11 @@ def _turned(block: Table) -> Table:
     columns = zip(block.heads, *cells, strict=True)
     heads = [cell.text if isinstance(cell, Strong) else str(cell) for cell in next(columns)]
     return Table(heads, [Row(column) for column in columns])
+
+
+def _narrower(block: Table) -> list[RichTable]:
+    """The table, then without each of its optional columns and those before it."""
+    return [_rich(block, set(block.optional[:count])) for count in range(len(block.optional) + 1)]
 
 
 def _rich(block: Table, omitted: set[str]) -> RichTable:

@@ -19,8 +19,7 @@ from multimodal_eval.core.config import OnMissing
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import Signature, is_number
 from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.core.score import Score, unscored
-from multimodal_eval.core.scores import OK, Scores
+from multimodal_eval.core.score import OK, Score, Scores, unscored
 from multimodal_eval.evaluation.tasks_config import PART_ALIASES, Task, get_task
 
 if TYPE_CHECKING:

@@ -57,7 +57,10 @@ class JudgeMetric(AskingMetric):
 
     def settings(self, state: Any) -> Mapping[str, object]:
         """The models, the prompt, and every setting that changes a verdict or its score."""
-        return {**self.asking, **self._scoring}
+        scoring: dict[str, object] = {name: getattr(self.config, name) for name in UNASKED if name != "name"}
+        if any(criterion.weight != 1 for criterion in self.config.criteria):
+            scoring["weights"] = {criterion.name: criterion.weight for criterion in self.config.criteria}
+        return {**self.asking, **scoring}
 
     @property
     def asking(self) -> dict[str, object]:
@@ -71,14 +74,6 @@ class JudgeMetric(AskingMetric):
         }
         parameters: dict[str, object] = msgspec.to_builtins(config.parameters)
         return settings | parameters
-
-    @property
-    def _scoring(self) -> dict[str, object]:
-        """What changes scores but no request."""
-        settings: dict[str, object] = {name: getattr(self.config, name) for name in UNASKED if name != "name"}
-        if any(criterion.weight != 1 for criterion in self.config.criteria):
-            settings["weights"] = {criterion.name: criterion.weight for criterion in self.config.criteria}
-        return settings
 
     def open(self, state: Any) -> JudgeScorer:
         """A scorer of verdicts."""

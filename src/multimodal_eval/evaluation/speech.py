@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.metric import Bounds
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Estimate, Rows, Scores
 from multimodal_eval.text.transcripts import transcripts, transcripts_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from multimodal_eval.generate.outcomes import Exchange, Outcome
-from multimodal_eval.generate.protocol import Answer, TokenProbability
+from multimodal_eval.generate.protocol import Answer, Exchange, Outcome, TokenProbability
 
 if TYPE_CHECKING:
     import pyarrow as pa

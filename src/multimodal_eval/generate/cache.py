@@ -24,8 +24,7 @@ import msgspec
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.generate.engine import Asker
-from multimodal_eval.generate.outcomes import Exchange, outcome_of
-from multimodal_eval.generate.protocol import Answer, Generator, Request
+from multimodal_eval.generate.protocol import Answer, Exchange, Generator, Request, outcome_of
 from multimodal_eval.resources.cache_files import are_caches_on, cache_path, file_name_part, give_up, open_cache
 
 __all__ = ["AnswerCache", "AskedOnce", "cache_key", "is_cacheable"]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import ceil, exp, sqrt
 
-from multimodal_eval.core.retries import RETRYABLE
+from multimodal_eval.core.metric_failures import RETRYABLE
 from multimodal_eval.generate.protocol import MalformedReplyError
 
 __all__ = ["Controller", "Load", "Ticket"]

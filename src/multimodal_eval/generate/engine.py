@@ -13,9 +13,9 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from threading import Lock
@@ -23,11 +23,21 @@ from typing import Any, NamedTuple, TypeVar
 
 from multimodal_eval.core.errors import AskingError, MultimodalEvalError, OpenSamplesError, RetryableError, described
 from multimodal_eval.core.generation_config import GenerationConfig
+from multimodal_eval.core.metric_failures import RETRYABLE
 from multimodal_eval.core.progress import duration
-from multimodal_eval.core.retries import RETRYABLE
 from multimodal_eval.generate.concurrency import Controller
-from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
-from multimodal_eval.generate.protocol import Generator, MalformedReplyError, RateLimitError, RejectedError, Request
+from multimodal_eval.generate.protocol import (
+    Exchange,
+    Generator,
+    MalformedReplyError,
+    Outcome,
+    RateLimitError,
+    RejectedError,
+    Request,
+    failed,
+    outcome_of,
+    refused_request,
+)
 
 __all__ = [
     "Asker",
@@ -101,6 +111,7 @@ class _Attempts:
     answered: int = 0  # requests of the asker, at the last failure of this one
     refused: int = 0  # attempts of the asker
     since: float = 0.0  # the first attempt
+    is_oldest: bool = True  # of the attempts without a reply, when this one failed
 
 
 @dataclass
@@ -124,6 +135,7 @@ class Asker:
         self.has_failed: Callable[[], None] = lambda: None  # called after every attempt that failed
         self.sleeping = 0  # requests that wait before they are tried again
         self.went_to_sleep: Callable[[], None] = lambda: None
+        self._unanswered: dict[int, None] = {}  # the attempts without a reply, oldest first
         self._in_a_row = 0
         self._failing: set[str] = set()  # the digests of the requests that failed in a row, as far as they are counted
         self._failing_since = 0.0
@@ -146,8 +158,9 @@ class Asker:
             try:
                 async with self._admitted(request), self.controller.slot() as ticket:
                     started, begin = time.time(), ticket.started
-                    async with asyncio.timeout(self.effort.timeout):
-                        answer = await self.generator.answer(request)
+                    with self._sent(attempts):
+                        async with asyncio.timeout(self.effort.timeout):
+                            answer = await self.generator.answer(request)
                 outcome = outcome_of(answer, accept_truncated=self.accept_truncated)
             except RejectedError as rejection:
                 outcome = refused_request(rejection)
@@ -166,6 +179,16 @@ class Asker:
                 self._answered, self._answered_at = self._answered + 1, self.clock()
                 self._recovered()
             return Exchange(outcome, request.digest, started, self.clock() - begin, attempts.number)
+
+    @contextmanager
+    def _sent(self, attempts: _Attempts) -> Iterator[None]:
+        """While an attempt has no reply. Afterwards, the attempts say whether it was the oldest one."""
+        self._unanswered[id(attempts)] = None
+        try:
+            yield
+        finally:
+            attempts.is_oldest = next(iter(self._unanswered)) == id(attempts)
+            del self._unanswered[id(attempts)]
 
     @property
     def errors(self) -> str:
@@ -188,7 +211,7 @@ class Asker:
 
     async def _after(self, failure: Exception, attempts: _Attempts, digest: str) -> Outcome | None:
         """Wait after a failed attempt, or end: with an outcome, or with an error if the request stays open."""
-        await self._note(failure, digest)
+        await self._note(failure, digest, is_oldest=attempts.is_oldest)
         asked = getattr(failure, "retry_after", None) or 0.0
         pause = self.draw() * self._longest_pause(attempts.number) + asked
         if isinstance(failure, RateLimitError) and await self._serves_others(attempts):
@@ -258,13 +281,16 @@ class Asker:
         """Whether the endpoint fails, and not only a few of the requests."""
         return self.controller.is_down and len(self._failing) >= _FEW
 
-    async def _note(self, failure: Exception, digest: str) -> None:
-        """Count a failed attempt. Raises BreakerError if there is no hope."""
+    async def _note(self, failure: Exception, digest: str, *, is_oldest: bool) -> None:
+        """Count a failed attempt. Raises BreakerError if there is no hope.
+
+        Before the first success, only failures of the oldest attempt count: a fault comes sooner than an answer.
+        """
         self.failures, self.last_failure = self.failures + 1, self._text(failure)
         self.has_failed()
         if not self._in_a_row:
             self._failing_since = self.clock()
-        self._in_a_row += 1
+        self._in_a_row += is_oldest or self._has_succeeded
         if len(self._failing) < _FEW:
             self._failing.add(digest)
         lasted = self.clock() - self._failing_since

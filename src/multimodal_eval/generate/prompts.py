@@ -19,8 +19,8 @@ import msgspec
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, InputError, MediaError, Problem, UnknownNameError
-from multimodal_eval.core.inside import read_text
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.system_files import read_text
 from multimodal_eval.data.readers.inputs import FileInput
 from multimodal_eval.data.readers.problems import Problems
 from multimodal_eval.data.readers.summary import Summary, refuse_empty

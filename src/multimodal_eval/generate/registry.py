@@ -6,7 +6,15 @@ Providers are modules of `generate.providers`, and those of installed packages b
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import inspect
 import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -15,12 +23,25 @@ from typing import Any
 import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
-from multimodal_eval.core.errors import ConfigError, UnknownNameError
+from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, UnknownNameError, shorten
+from multimodal_eval.core.machine import cores
 from multimodal_eval.core.registry import installed_entry_points
-from multimodal_eval.generate.protocol import Generator
+from multimodal_eval.generate.protocol import Answer, Generator, Request
 from multimodal_eval.generate.secrets import refuse_secrets
 
-__all__ = ["ENTRY_POINT_GROUP", "checked", "find_generator", "is_openable", "is_python_file", "providers"]
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "BatchGenerator",
+    "FunctionGenerator",
+    "answer_from",
+    "batched",
+    "checked",
+    "find_generator",
+    "is_openable",
+    "is_python_file",
+    "providers",
+]
+
 
 ENTRY_POINT_GROUP = "multimodal_eval.generators"
 
@@ -110,3 +131,152 @@ def checked(generator: object, name: str) -> Generator:
 
 def _known() -> str:
     return ", ".join(providers())
+
+
+# Plain Python callables as models: sync or async, one request or many at a time.
+
+Reply = str | Answer | None
+Function = Callable[[Any], Any]
+_GATHERING = 0.01  # seconds in which the first batch fills
+
+
+_MOST_THREADS = 10_000  # more than the requests at once: a request must not wait for a thread while its time runs
+
+
+class FunctionGenerator:
+    """A function of one request. A plain function runs in a thread, so that it may block.
+
+    Answers are not cached: the function may use the sample, or a model that its source does not name. `at_once` is how
+    many calls of a plain function run at the same time, unless the user sets a number.
+    """
+
+    def __init__(self, function: Function, label: str | None = None) -> None:
+        self.function = function
+        self.label = label or _label(function)
+        self._threads: ThreadPoolExecutor | None = None
+        if not inspect.iscoroutinefunction(function):
+            self._threads = ThreadPoolExecutor(_MOST_THREADS, "model")
+            self.at_once = min(32, cores() + 4)
+
+    async def answer(self, request: Request) -> Answer:
+        """What the function returns for the request."""
+        return answer_of(await _called(self.function, request, self._threads), self.label)
+
+
+def batched(size: int) -> Callable[[Function], BatchGenerator]:
+    """A decorator: makes a model of a function that answers up to `size` requests at once.
+
+    >>> from multimodal_eval import Request, batched
+    >>> @batched(32)
+    ... def model(requests: list[Request]) -> list[str]:
+    ...     return ["a dog"] * len(requests)
+
+    The function may be asynchronous. It returns one answer per request, in the same order: text, or an `Answer`.
+    """
+    if not isinstance(size, int):
+        raise ConfigError(f"`batched` needs the most requests of a batch: @batched(32). Got {shorten(size)} instead.")
+    if size < 1:
+        raise ConfigError(f"a batch must have at least one request. Got {size} instead.")
+    return lambda function: BatchGenerator(function, size)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    request: Request
+    answer: asyncio.Future[Answer]
+
+
+class BatchGenerator:
+    """A function of a list of requests. One batch is answered at a time, while the next one gathers.
+
+    If the function fails, its requests are asked one by one, so that the failure belongs to one sample.
+    """
+
+    def __init__(self, function: Function, size: int, label: str | None = None) -> None:
+        self.function, self.size = function, size
+        self.at_once = 2 * size
+        self.label = label or _label(function)
+        self._waiting: deque[_Waiting] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to one request, from the batch that it is in."""
+        waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await waiting.answer
+
+    async def _work(self) -> None:
+        if len(self._waiting) < self.size:
+            await asyncio.sleep(_GATHERING)
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(self.size, len(self._waiting)))]
+            await self._answer([each for each in batch if not each.answer.done()])  # the others were cancelled
+
+    async def _answer(self, batch: Sequence[_Waiting]) -> None:
+        if not batch:
+            return
+        try:
+            answers = await self._answers([each.request for each in batch])
+        except Exception as error:  # noqa: BLE001 - of a function that somebody else wrote
+            if len(batch) > 1 and not isinstance(error, MultimodalEvalError):
+                for each in batch:
+                    await self._answer([each])
+                return
+            for each in batch:
+                if not each.answer.done():
+                    each.answer.set_exception(error)
+            return
+        for each, answer in zip(batch, answers, strict=True):
+            if not each.answer.done():
+                each.answer.set_result(answer)
+
+    async def _answers(self, requests: list[Request]) -> list[Answer]:
+        replies = await _called(self.function, requests)
+        is_list = isinstance(replies, Sequence) and not isinstance(replies, str)
+        if not is_list or len(replies) != len(requests):
+            got = f"{len(replies)}" if is_list else shorten(replies)
+            raise ConfigError(f"{self.label} must return a list of {len(requests)} answers. Got {got} instead.")
+        return [answer_of(reply, self.label) for reply in replies]
+
+
+async def _called(function: Function, argument: object, threads: ThreadPoolExecutor | None = None) -> Any:
+    """What the function returns. A plain one runs in a thread, those of asyncio by default, so that it may block."""
+    if inspect.iscoroutinefunction(function):
+        return await function(argument)
+    loop, context = asyncio.get_running_loop(), copy_context()
+    reply = await loop.run_in_executor(threads, context.run, function, argument)
+    return await reply if isinstance(reply, Awaitable) else reply
+
+
+async def answer_from(generator: Generator, request: Request) -> Answer:
+    """The answer of a generator that somebody else may have written; ConfigError if its method is of another kind."""
+    reply: Any = generator.answer(request)
+    if not isinstance(reply, Awaitable):
+        raise ConfigError(
+            f"the generator {generator.label} must have an asynchronous method: async def answer(request)"
+        )
+    answer = await reply
+    if not isinstance(answer, Answer):
+        raise ConfigError(f"the generator {generator.label} must return an Answer. Got {shorten(answer)} instead.")
+    return answer
+
+
+def answer_of(reply: Reply, label: str) -> Answer:
+    """The answer that a function has returned: text, or an `Answer`."""
+    if isinstance(reply, Answer):
+        return reply
+    if reply is None or isinstance(reply, str):
+        return Answer(reply)
+    raise ConfigError(f"the model {label} must return text or an Answer. Got {shorten(reply)} instead.")
+
+
+def _label(function: Function) -> str:
+    """The name of the function, and a digest of its source if there is one."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        return f"python:{name}"
+    return f"python:{name}@{hashlib.sha256(source.encode()).hexdigest()[:12]}"

@@ -20,8 +20,7 @@ from multimodal_eval.core.display import Displayed
 from multimodal_eval.core.errors import InputError, Problem, UnavailableError, shorten
 from multimodal_eval.core.metric import Metric, configured
 from multimodal_eval.core.sample import FIELDS, Sample
-from multimodal_eval.core.score import Estimate, Rows, mean_estimate
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Estimate, Rows, Scores, mean_estimate
 from multimodal_eval.core.scoring import estimate_of, score_rows, with_failures_marked
 from multimodal_eval.data.labels.taxonomy import Taxonomy
 from multimodal_eval.data.readers.memory_input import MemoryInput

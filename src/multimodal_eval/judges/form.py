@@ -13,8 +13,7 @@ from multimodal_eval.core.metric import Aggregate, Bounds
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.score import Score
-from multimodal_eval.generate.outcomes import Outcome
-from multimodal_eval.generate.protocol import Answer
+from multimodal_eval.generate.protocol import Answer, Outcome
 from multimodal_eval.generate.turns import Draft
 
 __all__ = ["Form", "KnowsSome", "Place", "Question", "Reading", "UnreadableVerdictError", "Verdict"]

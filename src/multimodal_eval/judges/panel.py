@@ -22,8 +22,7 @@ from multimodal_eval.generate.cache import AnswerCache, AskedOnce
 from multimodal_eval.generate.engine import Asker, effort_of
 from multimodal_eval.generate.media_parts import MediaParts
 from multimodal_eval.generate.meter import Meter, Metered, Purse
-from multimodal_eval.generate.outcomes import Exchange, failed
-from multimodal_eval.generate.protocol import Generator, Media, Request, Text, Turn
+from multimodal_eval.generate.protocol import Exchange, Generator, Media, Request, Text, Turn, failed
 from multimodal_eval.generate.registry import find_generator, is_openable, is_python_file
 from multimodal_eval.generate.secrets import Key, refuse_key_in, refuse_secrets
 from multimodal_eval.generate.turns import Draft
@@ -79,16 +78,14 @@ def check_known(model: str) -> None:
 
 def generators_of(config: JudgeConfig) -> list[Generator]:
     """The models of a judge. Raises ConfigError if one of them cannot be asked."""
-    return [_generator(config, number) for number in range(len(config.models))]
-
-
-def _generator(config: JudgeConfig, number: int) -> Generator:
-    name = config.models[number].model
-    if name in _OWN:
-        return _OWN[name]
-    generator = find_generator(config.generation(number))
-    _refuse_key(generator, config)
-    return generator
+    generators = []
+    for number, model in enumerate(config.models):
+        if model.model in _OWN:
+            generators.append(_OWN[model.model])
+            continue
+        generators.append(find_generator(config.generation(number)))
+        _refuse_key(generators[-1], config)
+    return generators
 
 
 def _refuse_key(generator: Generator, config: JudgeConfig) -> None:

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count
 from threading import get_ident
 from typing import Any, cast
 
@@ -42,8 +42,6 @@ __all__ = [
     "inert",
     "marker_of",
     "quotable",
-    "shown_media",
-    "shown_texts",
     "template_of",
 ]
 
@@ -56,25 +54,26 @@ VARIABLES = (
 
 
 class Shown:
-    """What a judge sees of a sample: texts in their fences, and media."""
+    """What a judge sees of a sample: the question, the choices and the references in their fences, and the media.
 
-    def __init__(
-        self,
-        *,
-        question: str | None,
-        choices: str | None,
-        references: Sequence[str],
-        answers: Sequence[str],
-        media: dict[MediaKind, list[Reference]],
-    ) -> None:
-        self.media = media
-        self.texts: list[str] = []
+    `answers` are what is judged, in their fences, in the order in which they are shown.
+    """
+
+    def __init__(self, config: JudgeConfig, sample: Sample, answers: Sequence[str]) -> None:
+        question = (sample.question or sample.prompt) if "question" in config.show else None
+        choices = letters(sample) if "choices" in config.show else {}
+        references = sample.reference_texts if "references" in config.show else ()
+        lines = "\n".join(f"{letter}. {text}" for letter, text in choices.items())
+        has_media = "media" in config.show and config.media_as != "none"
+        self.media: dict[MediaKind, list[Reference]] = media_of(sample) if has_media else {}
+        self.texts: list[str] = []  # in their order
         self.fields: dict[str, Any] = {
-            "question": self._place(question),
-            "choices": self._place(choices),
-            "references": [self._place(text) for text in references],
+            "question": self._place(fenced("question", question)) if question else None,
+            "choices": self._place(fenced("choices", lines)) if choices else None,
+            "references": [self._place(fenced(f"reference-{n}", text)) for n, text in enumerate(references, 1)],
             "answers": [self._place(text) for text in answers],
         }
+        media = self.media
         self.fields["answer"] = self.fields["answers"][0] if len(answers) == 1 else None
         images = range(len(media.get("image", ())))
         self.fields["image"] = Slot("image", tuple(images))
@@ -82,9 +81,7 @@ class Shown:
         for kind in ("audio", "video"):
             self.fields[kind] = Slot(kind, tuple(range(len(media.get(kind, ())))))
 
-    def _place(self, text: str | None) -> Slot | None:
-        if text is None:
-            return None
+    def _place(self, text: str) -> Slot:
         self.texts.append(text)
         return Slot(FENCED, (len(self.texts) - 1,))
 
@@ -156,38 +153,6 @@ def _compiled(text: str, name: str, thread: int) -> JudgeTemplate:
 # The parts of a prompt that the forms share: what the judge sees of a sample.
 
 
-def shown_texts(config: JudgeConfig, sample: Sample) -> Iterator[str]:
-    """The question, the choices and the references of a sample, each in its fence."""
-    for text in (_question(config, sample), _choices(config, sample)):
-        if text is not None:
-            yield text
-    yield from _references(config, sample)
-
-
-def _question(config: JudgeConfig, sample: Sample) -> str | None:
-    question = sample.question or sample.prompt
-    return fenced("question", question) if question and "question" in config.show else None
-
-
-def _choices(config: JudgeConfig, sample: Sample) -> str | None:
-    choices = letters(sample) if "choices" in config.show else {}
-    return fenced("choices", "\n".join(f"{letter}. {text}" for letter, text in choices.items())) if choices else None
-
-
-def _references(config: JudgeConfig, sample: Sample) -> list[str]:
-    texts = sample.reference_texts if "references" in config.show else ()
-    return [fenced(f"reference-{number}", text) for number, text in enumerate(texts, 1)]
-
-
-def shown_media(config: JudgeConfig, sample: Sample) -> list[Reference]:
-    """The media of a sample."""
-    return [reference for references in _media(config, sample).values() for reference in references]
-
-
-def _media(config: JudgeConfig, sample: Sample) -> dict[MediaKind, list[Reference]]:
-    return {} if "media" not in config.show or config.media_as == "none" else media_of(sample)
-
-
 def quotable(config: JudgeConfig, sample: Sample) -> list[str]:
     """The texts of a sample that a judge may quote in its reply."""
     other = sample.metadata.get(config.baseline)
@@ -204,16 +169,10 @@ def drafts_of(
     `texts` are the judged answers in their fences, in the order in which they are shown.
     """
     system = (Draft("system", (config.system,)),) if config.system else ()
+    shown = Shown(config, sample, texts)
     if config.template is None:
-        text = "\n\n".join([instruction, RULE, *shown_texts(config, sample), *texts, ending])
-        return (*system, Draft("user", (*shown_media(config, sample), text)))
-    shown = Shown(
-        question=_question(config, sample),
-        choices=_choices(config, sample),
-        references=_references(config, sample),
-        answers=texts,
-        media=_media(config, sample),
-    )
+        text = "\n\n".join([instruction, RULE, *shown.texts, ending])
+        return (*system, Draft("user", (*chain.from_iterable(shown.media.values()), text)))
     named = {"instruction": instruction, "rule": RULE, "reply": ending}
     return (*system, Draft("user", tuple(template_of(config).parts(config, shown, named))))
 

@@ -15,7 +15,7 @@ import msgspec
 from multimodal_eval.core.batch import Batch
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.answer_tables import answer_table, exchange_table, exchanges_of
-from multimodal_eval.generate.outcomes import Exchange
+from multimodal_eval.generate.protocol import Exchange
 from multimodal_eval.judges.form import Place, Verdict
 
 if TYPE_CHECKING:

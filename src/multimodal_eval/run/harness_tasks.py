@@ -20,8 +20,8 @@ from typing import Any
 
 from multimodal_eval.core.config import TaskOrigin
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.inside import NamingFile, leading_out
 from multimodal_eval.core.records import RECORDED, JsonObject
+from multimodal_eval.core.system_files import NamingFile, leading_out
 from multimodal_eval.core.yaml_text import Tagged, read_tagged_yaml
 from multimodal_eval.data.logs.log_format import score_column
 from multimodal_eval.data.readers.column_names import peeked

@@ -11,10 +11,10 @@ import msgspec
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import ConfigError, did_you_mean, shorten
 from multimodal_eval.core.generation_config import Parameters
-from multimodal_eval.core.inside import NamingFile, read_text
 from multimodal_eval.core.judge_config import EFFORT, PREFIX, Criterion, JudgeConfig, JudgeModel
 from multimodal_eval.core.metric import check_name, configured
 from multimodal_eval.core.sample import Sample
+from multimodal_eval.core.system_files import NamingFile, read_text
 from multimodal_eval.core.yaml_text import parse_yaml, read_yaml
 
 if TYPE_CHECKING:  # imported by the functions that need them: most runs ask no judge
@@ -204,7 +204,7 @@ def _without_prices(judge: JudgeConfig) -> JudgeConfig:
 def with_prices(judge: JudgeConfig) -> JudgeConfig:
     """The judge with the prices of its models; those that are known are not read again."""
     if judge.prices is not None and any(model.price is None for model in judge.models):
-        from multimodal_eval.generate.prices import price_of, read_prices
+        from multimodal_eval.generate.meter import price_of, read_prices
 
         path = Path(judge.prices)
         prices = read_prices(path)

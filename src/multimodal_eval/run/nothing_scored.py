@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from multimodal_eval.core.batch import rows_without
 from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import InputError, NothingScoredError, Problem
-from multimodal_eval.core.figure import Figure
 from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, computed_scores
 from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers.column_names import Kinds, kinds_of, map_flag, suggestion
@@ -39,7 +38,12 @@ def refuse_missing_fields(plan: Plan, folder: RunFolder, info: RunInfo, *, is_an
         for need in metric.needs:
             metrics_by_need.setdefault(need, []).append(metric.name)
     needs = [need for need in metrics_by_need if is_answered or "generated_answer" not in need.split("|")]
-    unmet = _unmet(needs, folder, len(info.parts))
+    unmet = needs  # by any stored sample; usually the first part meets all
+    for part in range(len(info.parts) if needs else 0):
+        batch = folder.read_batch(part)
+        unmet = [need for need in unmet if rows_without(batch, need).all()]
+        if not unmet:
+            break
     if _one_is_enough(plan.config):  # what only some metrics need may be missing
         unmet = [need for need in unmet if len(metrics_by_need[need]) == len(plan.metrics)]
     if any("generated_answer" in need.split("|") for need in unmet) and (failure := failed_answers(folder, info)):
@@ -80,11 +84,16 @@ def refuse_unscored(folder: RunFolder, info: RunInfo, results: Results, *, allow
     """Refuse a finished run in which a metric has no score. The folder is kept, with the reasons of all samples."""
     if allow_empty or info.config.allow_empty:
         return
-    if _one_is_enough(info.config) and not all(map(_is_empty, results.metrics.values())):
+    empty = {
+        name: entry
+        for name, entry in results.entries.items()
+        if entry.n_scored == 0 and all(part.value is None for part in entry.parts.values())
+    }
+    if not empty or (_one_is_enough(info.config) and not empty.keys() >= results.metrics.keys()):
         return
     names_by_reason: dict[tuple[str, int], list[str]] = {}
-    for name, entry in results.entries.items():
-        if _is_empty(entry) and not _is_accepted(name, info):
+    for name, entry in empty.items():
+        if not _is_accepted(name, info):
             reason = entry.reasons[0] if entry.reasons else None
             key = ("no reason is stored", 0) if reason is None else (reason.reason, reason.count)
             names_by_reason.setdefault(key, []).append(name)
@@ -105,10 +114,6 @@ def _one_is_enough(config: RunConfig) -> bool:
         return True
     task = make_task(config)
     return task is not None and task.one_is_enough and not config.metrics
-
-
-def _is_empty(entry: Figure) -> bool:
-    return entry.n_scored == 0 and all(part.value is None for part in entry.parts.values())
 
 
 def _is_accepted(name: str, info: RunInfo) -> bool:
@@ -193,16 +198,6 @@ def _with_advice(problems: list[Problem], advice: str) -> list[Problem]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names)
-
-
-def _unmet(needs: list[str], folder: RunFolder, parts: int) -> list[str]:
-    """The needs that no stored sample meets. Usually the first part meets all."""
-    for part in range(parts):
-        if not needs:
-            break
-        batch = folder.read_batch(part)
-        needs = [need for need in needs if rows_without(batch, need).all()]
-    return needs
 
 
 def _stored_columns(folder: RunFolder) -> Kinds:

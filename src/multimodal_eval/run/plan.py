@@ -171,7 +171,7 @@ def make_plan(config: RunConfig, stored: Collection[str] = ()) -> Plan:
 
         check_human(config, metrics)
     composite, notes = (False, []) if task is None else _composite(task, names)
-    notes += _left_out_of_presets(config, names)
+    notes += _left_out_of_presets(config, names) if config.presets else []
     extras = [] if task is None or config.metrics else [name for name in task.extras if name not in task.metrics]
     plan = Plan(config, task, tuple(metrics), unavailable, composite, tuple(notes), tuple(extras))
     if config.headline not in (None, "composite" if composite else None, *plan.names):

@@ -24,7 +24,7 @@ from multimodal_eval.data.readers.summary import Summary, refuse_empty
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.cache import AnswerCache
 from multimodal_eval.generate.engine import run_async
-from multimodal_eval.generate.prices import Estimate
+from multimodal_eval.generate.meter import Estimate
 from multimodal_eval.generate.prompts import Earlier
 from multimodal_eval.generate.protocol import Generator, Media, Request, Text
 from multimodal_eval.judges.panel import Panel

@@ -130,7 +130,8 @@ def start(
             with _discarded_if_refused(run), recorded(folder, report) as run.progress:
                 execute(run)
     results = None if run.results is None else msgspec.json.decode(msgspec.json.encode(run.results), type=Results)
-    return Started(folder.reopened(), scratch, run.info, results)
+    folder = folder if folder.storage.defers else RunFolder(folder.location)  # without a cache of its parts
+    return Started(folder, scratch, run.info, results)
 
 
 @contextmanager

@@ -18,9 +18,8 @@ from multimodal_eval.core.metric import Metric, declared_options, signature_of
 from multimodal_eval.core.metric_failures import blamed_on
 from multimodal_eval.core.options import signed_values
 from multimodal_eval.core.progress import Progress, silent
-from multimodal_eval.core.records import COMPOSITE, Results, RunInfo, State, StoredSignature
+from multimodal_eval.core.records import Results, RunInfo, State, StoredSignature
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.evaluation.composite_score import composite_signature
 from multimodal_eval.run.engine.base import Executor, Inline
 from multimodal_eval.run.plan import Plan
 
@@ -156,6 +155,8 @@ class States(msgspec.Struct):
 
     def of(self, metric: Metric) -> Any:
         """The state of a metric for the whole run."""
+        if metric.corpus is None:
+            return None
         if metric.name not in self.by_metric:
             same = [other for other in self.plan.metrics if corpus_key(other) == corpus_key(metric)]
             known = next((self.by_metric[other.name] for other in same if other.name in self.by_metric), None)
@@ -166,16 +167,6 @@ class States(msgspec.Struct):
                     known = load_state(metric, path)
             self.by_metric[metric.name] = known
         return self.by_metric[metric.name]
-
-
-def signatures(plan: Plan, states: States) -> dict[str, StoredSignature]:
-    """The signatures of all metrics and of the composite."""
-    by_name = {metric.name: stored_signature(metric, states.of(metric), plan.config) for metric in plan.metrics}
-    if plan.composite and plan.task is not None:
-        headline = next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
-        signature = composite_signature(plan.task).extended(**run_settings(plan.config, headline, COMPOSITE))
-        by_name[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
-    return by_name
 
 
 def stored_signature(metric: Metric, state: Any, config: RunConfig) -> StoredSignature:

@@ -18,9 +18,9 @@ from multimodal_eval.benchmarks.recipes import find_recipe, task_of
 from multimodal_eval.benchmarks.task_format import TaskData, TaskFile
 from multimodal_eval.core.config import RunConfig, TaskOrigin
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.core.inside import NamingFile
 from multimodal_eval.core.judge_config import PREFIX
 from multimodal_eval.core.records import JsonObject
+from multimodal_eval.core.system_files import NamingFile
 from multimodal_eval.core.yaml_text import read_tagged_yaml, read_yaml
 from multimodal_eval.data.datasets.declared_rows import Declaration, format_name, text_fields
 from multimodal_eval.data.readers.files import describe_file, file_set, further_files

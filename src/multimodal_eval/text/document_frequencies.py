@@ -107,7 +107,7 @@ class DocumentFrequencies:
     @property
     def is_shared(self) -> bool:
         """Whether some images have the references of several samples."""
-        return self._was_shared or self.rows > self.images
+        return self._was_shared or self.rows > self.table.images
 
     def __len__(self) -> int:
         return len(self.table)

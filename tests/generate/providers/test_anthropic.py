@@ -10,7 +10,6 @@ import pytest
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError
-from multimodal_eval.generate.outcomes import outcome_of
 from multimodal_eval.generate.protocol import (
     EndpointError,
     MalformedReplyError,
@@ -20,6 +19,7 @@ from multimodal_eval.generate.protocol import (
     Request,
     Text,
     Turn,
+    outcome_of,
 )
 from multimodal_eval.generate.registry import find_generator
 from tests.generate.providers.recording_server import RecordingServer

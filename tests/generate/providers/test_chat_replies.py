@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multimodal_eval.core.errors import MultimodalEvalError, RetryableError
-from multimodal_eval.generate.outcomes import apart, outcome_of
-from multimodal_eval.generate.protocol import Answer, MalformedReplyError, RateLimitError, RejectedError
+from multimodal_eval.generate.protocol import (
+    Answer,
+    MalformedReplyError,
+    RateLimitError,
+    RejectedError,
+    apart,
+    outcome_of,
+)
 from multimodal_eval.generate.providers.openai_chat import answer_from
 from multimodal_eval.lint.facts import has_markup
 

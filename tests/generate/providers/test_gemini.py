@@ -10,8 +10,7 @@ import pytest
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, RetryableError
-from multimodal_eval.generate.outcomes import outcome_of
-from multimodal_eval.generate.protocol import EndpointError, MalformedReplyError, Media, Request, Text, Turn
+from multimodal_eval.generate.protocol import EndpointError, MalformedReplyError, Media, Request, Text, Turn, outcome_of
 from multimodal_eval.generate.registry import find_generator
 from tests.generate.providers.recording_server import RecordingServer
 

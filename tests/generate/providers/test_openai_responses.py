@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, RetryableError
-from multimodal_eval.generate.outcomes import outcome_of
-from multimodal_eval.generate.protocol import MalformedReplyError, Media, RejectedError, Request, Text, Turn
+from multimodal_eval.generate.protocol import MalformedReplyError, Media, RejectedError, Request, Text, Turn, outcome_of
 from multimodal_eval.generate.providers.openai_responses import (
     open_generator,
     responses_answer_from,

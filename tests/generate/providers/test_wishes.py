@@ -16,8 +16,16 @@ from pydantic import TypeAdapter
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.generate.answer_tables import answer_table, exchanges_of
 from multimodal_eval.generate.cache import AnswerCache
-from multimodal_eval.generate.outcomes import Exchange, outcome_of
-from multimodal_eval.generate.protocol import Answer, RejectedError, Request, Text, TokenProbability, Turn
+from multimodal_eval.generate.protocol import (
+    Answer,
+    Exchange,
+    RejectedError,
+    Request,
+    Text,
+    TokenProbability,
+    Turn,
+    outcome_of,
+)
 from multimodal_eval.generate.providers.gemini import GeminiModel
 from multimodal_eval.generate.providers.local_jobs import unknown_parameters
 from multimodal_eval.generate.providers.openai_chat import DIALECTS, ChatGenerator, body_of, open_generator

@@ -19,9 +19,8 @@ from multimodal_eval.core.metric import signature_of
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.metrics_registry import TASK_METRICS
 from multimodal_eval.run.config import overlaid
-from multimodal_eval.run.engine import local
-from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Job, Phase, in_order
-from multimodal_eval.run.engine.local import Local, bundled
+from multimodal_eval.run.engine import base
+from multimodal_eval.run.engine.base import AHEAD, BUNDLE, THREADS, Job, Local, Phase, bundled, in_order
 from multimodal_eval.run.plan import make_plan
 from multimodal_eval.run.start import describe
 from multimodal_eval.run.step import RunContext
@@ -57,9 +56,9 @@ def test_processes_with_threads_give_the_same_bytes(tmp_path, mixture, monkeypat
     data = samples(130)
     run(tmp_path / "inline", 1, metrics, data=data, options=options)
     stages = []
-    in_bundles = local._in_bundles
+    in_bundles = base._in_bundles
     monkeypatch.setattr(
-        local,
+        base,
         "_in_bundles",
         lambda job, phase, workers: (
             stages.append(f"{job.step.__name__}.{phase.work}") or in_bundles(job, phase, workers)

@@ -20,8 +20,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from multimodal_eval.core.errors import ConfigError, shorten
-from multimodal_eval.core.inside import leading_out
 from multimodal_eval.core.linear_patterns import group_pattern
+from multimodal_eval.core.system_files import leading_out
 from multimodal_eval.data.datasets.dataset_format import natural_key
 
 __all__ = ["CroissantError", "Field", "Metadata", "RecordSet", "Resource", "Source", "files_of", "metadata_of"]

@@ -113,14 +113,8 @@ def _recognised(path: Path, suffix: str, size: int, changed: int) -> str | None:
         for name, entry in _FORMATS.items()
         if suffix in entry.suffixes and any(mark in head.data for mark in entry.marks)
     )
-    return next((name for name in candidates if _imported(name).recognises(head)), _by_suffix(head))
-
-
-def _by_suffix(head: Head) -> str | None:
-    """The only format with the suffix of a file, whose reader says why the file cannot be read.
-
-    A workbook of somebody else is not such a file.
-    """
-    names = [name for name, entry in _FORMATS.items() if head.suffix in entry.suffixes]
-    is_workbook = head.suffix == ".xlsx" and head.data.startswith(b"PK")
-    return names[0] if len(names) == 1 and _FORMATS[names[0]].marks and not is_workbook else None
+    # Else the only format with the suffix, whose reader says why the file cannot be read: not somebody else's workbook.
+    names = [name for name, entry in _FORMATS.items() if suffix in entry.suffixes]
+    is_workbook = suffix == ".xlsx" and head.data.startswith(b"PK")
+    only = names[0] if len(names) == 1 and _FORMATS[names[0]].marks and not is_workbook else None
+    return next((name for name in candidates if _imported(name).recognises(head)), only)

@@ -70,7 +70,9 @@ class FileInput(Input):
             )
         files, self.numbering = file_set(self.data, self.log), ""
         if self.predictions is None and self.log is None and "id" not in self.columns:
-            self.numbering = _numbering(files)
+            first = files.files[0]
+            is_plain = first.log is None and not first.keys and bare_suffix(first.path) in SUFFIXES
+            self.numbering = numbering(peeked(first.path)) if is_plain else ""  # a note, if the samples have no ids
         if self.numbering:
             files = file_set(self.data, _NUMBERED)
         self.data_files = _with_questions(files, self.questions)
@@ -345,13 +347,6 @@ class FileInput(Input):
 
 def _shown(ids: Sequence[str]) -> str:
     return ", ".join(map(repr, ids[:_SHOWN_UNMATCHED]))
-
-
-def _numbering(files: FileSet) -> str:
-    """The note about files without ids, whose samples are numbered."""
-    first = files.files[0]
-    is_plain = first.log is None and not first.keys and bare_suffix(first.path) in SUFFIXES
-    return numbering(peeked(first.path)) if is_plain else ""
 
 
 def _with_questions(data: FileSet, questions: Path | None) -> FileSet:

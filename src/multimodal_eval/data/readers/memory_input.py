@@ -21,7 +21,6 @@ from multimodal_eval.core.sample import FIELDS, Sample
 from multimodal_eval.data.readers import limits, parts
 from multimodal_eval.data.readers.column_names import PEEKED, kinds_of, taken_columns
 from multimodal_eval.data.readers.field_checks import LONGEST_TEXT, checked_text
-from multimodal_eval.data.readers.files import describe_file
 from multimodal_eval.data.readers.parts import Input, Part, SamplePart, media_size, parts_of
 from multimodal_eval.data.readers.problems import Columns, Problems
 from multimodal_eval.data.readers.records import CHECKS, ColumnMap, RecordChecker
@@ -277,6 +276,8 @@ class JoinedInput(MemoryInput):
 
     def describe(self) -> list[InputFile]:
         """The input files for run.json."""
+
+        from multimodal_eval.data.readers.files import describe_file
 
         return [describe_file(path) for path in self._files]
 

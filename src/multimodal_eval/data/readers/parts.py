@@ -94,16 +94,9 @@ def parts_of(samples: Iterable[Sample], most: int) -> Iterator[list[Sample]]:
 
 def media_size(sample: Sample) -> int:
     """The size of all media in the sample: the length of bytes, data URIs and paths, and the pixels of images."""
-    return sum(map(_media_bytes, _media_of(sample)))
-
-
-def _media_of(sample: Sample) -> Iterator[Any]:
-    """Every image, audio and video in the sample, as content or path."""
-    for media in (sample.image, sample.audio, sample.video, *(sample.images or ())):
-        if media is not None:
-            yield media
-    for message in sample.messages or ():
-        yield from (part.content for part in message.parts if part.type != "text" and part.content is not None)
+    parts = [part.content for message in sample.messages or () for part in message.parts if part.type != "text"]
+    media = [sample.image, sample.audio, sample.video, *(sample.images or ()), *parts]
+    return sum(_media_bytes(each) for each in media if each is not None)
 
 
 def _media_bytes(media: Any) -> int:

@@ -141,9 +141,12 @@ class RecordChecker:
         self.unused_map = {column for names in columns.values() for column in names}
         self._textual = textual
         self._several = {column for names in columns.values() if len(names) > 1 for column in names}
+        plain = {field: field for field in FIELDS} | dict.fromkeys(ANSWER_ALIASES, "generated_answer")
+        free = {column: field for column, field in plain.items() if field not in columns}
+        mapped = {column: field for field, names in columns.items() for column in names}
         self._route = {
             column: (field, self._check_for(field, column, textual))
-            for column, field in {**_columns_to_fields(columns), **self.taken.fields}.items()
+            for column, field in {**free, **mapped, **self.taken.fields}.items()
         }
         self._kinds: dict[str, tuple[str, str | None, int, str]] = {}
         self._mixed: set[str] = set()
@@ -385,12 +388,6 @@ class RecordChecker:
             for column in self.metadata_columns[:_MOST_COMPARED]
             if (near := get_close_matches(column, names, n=1, cutoff=0.8)) and near[0] not in present
         ]
-
-
-def _columns_to_fields(columns: ColumnMap) -> dict[str, str]:
-    plain = {field: field for field in FIELDS} | dict.fromkeys(ANSWER_ALIASES, "generated_answer")
-    free = {column: field for column, field in plain.items() if field not in columns}
-    return free | {column: field for field, names in columns.items() for column in names}
 
 
 _KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", dict: "object"}

@@ -60,12 +60,13 @@ def signed(info: RunInfo, *, is_kept: bool = True) -> RunInfo:
 
     A temporary run is known to this process alone.
     """
-    _made_here.add(sha256(_started_with(info)).hexdigest())
+    started = _started_with(info)
+    _made_here.add(sha256(started).hexdigest())
     if not is_kept:
         return info
     key = _key() or _new_key()
     number = token_hex(8)
-    return msgspec.structs.replace(info, owner=None if key is None else f"{number}:{_code(key, number, info)}")
+    return msgspec.structs.replace(info, owner=None if key is None else f"{number}:{_code(key, number, started)}")
 
 
 def rewrite(folder: RunFolder, old: RunInfo, new: RunInfo) -> None:
@@ -75,11 +76,12 @@ def rewrite(folder: RunFolder, old: RunInfo, new: RunInfo) -> None:
 
 def is_own(folder: RunFolder, info: RunInfo) -> bool:
     """Whether the run is one of the user's, with the settings that its run.json has now."""
-    if sha256(_started_with(info)).hexdigest() in _made_here:
+    started = _started_with(info)
+    if sha256(started).hexdigest() in _made_here:
         return True
     number, _, code = (info.owner or "").partition(":")
     key = _key() if code else None
-    is_signed = key is not None and compare_digest(code.encode(), _code(key, number, info).encode())
+    is_signed = key is not None and compare_digest(code.encode(), _code(key, number, started).encode())
     return is_signed or _is_listed(folder, info)
 
 
@@ -89,8 +91,8 @@ def _started_with(info: RunInfo) -> bytes:
     return msgspec.json.encode(settings, order="deterministic")
 
 
-def _code(key: bytes, number: str, info: RunInfo) -> str:
-    return hmac.new(key, number.encode() + b":" + _started_with(info), sha256).hexdigest()
+def _code(key: bytes, number: str, started: bytes) -> str:
+    return hmac.new(key, number.encode() + b":" + started, sha256).hexdigest()
 
 
 def _key() -> bytes | None:

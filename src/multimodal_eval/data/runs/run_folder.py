@@ -165,10 +165,6 @@ class RunFolder:
         self.storage.sync()
         return self.storage
 
-    def reopened(self) -> RunFolder:
-        """The folder without a cache of its parts, unless its files are only in memory."""
-        return self if self.storage.defers else RunFolder(self.location)
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder against a second process, to change it; at a URL there is no lock."""

@@ -22,8 +22,7 @@ from multimodal_eval.core.batch import Batch
 from multimodal_eval.core.conversation import Message, MessagePart
 from multimodal_eval.core.errors import InputError, Problem, described
 from multimodal_eval.core.sample import FIELDS, Box, Sample
-from multimodal_eval.core.score import Score
-from multimodal_eval.core.scores import OK, STATUSES, Scores
+from multimodal_eval.core.score import OK, STATUSES, Score, Scores
 from multimodal_eval.data.runs.run_folder import RunFolder
 
 # Arrow arrays from Python and NumPy values.

@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 from weakref import WeakMethod
 
 from multimodal_eval.core.errors import ConfigError, MissingFileError, OutsideError, RunFolderError
-from multimodal_eval.core.inside import leading_out, links_out
-from multimodal_eval.core.system_files import close_locked, open_folder, replace, try_lock
+from multimodal_eval.core.system_files import close_locked, leading_out, links_out, open_folder, replace, try_lock
 
 Location = str | Path  # a URL is always a string; `Path` would drop one of its slashes
 Write = Callable[[Path], object]
@@ -121,7 +120,7 @@ def is_url(location: Location) -> bool:
 
 def located(location: Location) -> Location:
     """A local path or `file:` URL as a `Path`; any other URL without trailing slashes."""
-    if isinstance(location, Path) or not is_url(location):
+    if isinstance(location, Path) or _URL.match(location) is None:
         return Path(location)
     scheme, separator, rest = location.partition("://")
     if scheme.lower() not in ("file", "local"):

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from multimodal_eval.core.errors import ConfigError, MissingFileError, RunFolderError
-from multimodal_eval.core.inside import leading_out
 from multimodal_eval.core.records import to_json
+from multimodal_eval.core.system_files import leading_out
 from multimodal_eval.core.yaml_text import read_yaml
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, Storage, below, is_url, storage_at

@@ -41,8 +41,7 @@ from multimodal_eval.core.metric import require_references
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.rules import RuleFamily, find_rule
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import UNREAD, Score
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import UNREAD, Score, Scores
 from multimodal_eval.evaluation.rules.anls import SIMILARITIES, AnlsRule, EditSimilarity
 from multimodal_eval.text.captions import texts_of
 

@@ -42,9 +42,10 @@ from collections.abc import Sequence
 from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Scores
 from multimodal_eval.text.captions import (
     FrequenciesName,
+    ImageKey,
     LongestNgram,
     captions_of,
     document_frequencies,
@@ -53,7 +54,6 @@ from multimodal_eval.text.captions import (
     score_of_texts,
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
-from multimodal_eval.text.image_keys import ImageKey
 from multimodal_eval.text.tokenizers import TokenizerName
 
 __all__ = ["cider", "cider_d", "cider_r", "compute_cider", "compute_cider_d", "compute_cider_r"]

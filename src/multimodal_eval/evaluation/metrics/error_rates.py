@@ -25,7 +25,7 @@ from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.metric import Aggregate
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Scores
 from multimodal_eval.evaluation.speech import (
     DEFAULT_RULE,
     PART_AGGREGATES,

@@ -35,8 +35,7 @@ from multimodal_eval.core.metric import Metric, Scorer, configured, require_refe
 from multimodal_eval.core.options import Name, Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import MEAN, Estimate, Rows, Score
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import MEAN, Estimate, Rows, Score, Scores
 from multimodal_eval.resources.catalogue import Resource, get_resource, russian_resources
 from multimodal_eval.resources.store import resource_file, sha256_of, verify
 from multimodal_eval.text.captions import texts_of

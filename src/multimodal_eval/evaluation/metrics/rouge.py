@@ -30,7 +30,7 @@ from multimodal_eval.core.function_metric import FunctionMetric
 from multimodal_eval.core.options import QUIET
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Scores
 from multimodal_eval.text.captions import score_of_texts, texts_of
 
 __all__ = [

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from multimodal_eval.core.registry import metric
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Scores
 from multimodal_eval.text.captions import captions_of, score_of_texts
 from multimodal_eval.text.tokenizers import TokenizerName
 

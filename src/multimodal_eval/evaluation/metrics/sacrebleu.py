@@ -46,8 +46,7 @@ from multimodal_eval.core.metric import Bounds, Metric, Scorer, configured, requ
 from multimodal_eval.core.options import Option, Options
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Estimate, Rows, Summed
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Estimate, Rows, Scores, Summed
 from multimodal_eval.text.captions import texts_of
 
 if TYPE_CHECKING:

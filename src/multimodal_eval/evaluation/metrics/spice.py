@@ -37,18 +37,17 @@ from multimodal_eval.core.metric import BoundsWithParts, Metric, Scorer, require
 from multimodal_eval.core.options import Option, Options, options_of
 from multimodal_eval.core.registry import register
 from multimodal_eval.core.sample import Sample
-from multimodal_eval.core.score import Score
-from multimodal_eval.core.scores import Scores
+from multimodal_eval.core.score import Score, Scores
 from multimodal_eval.resources.catalogue import get_resource
 from multimodal_eval.text.captions import (
     FrequenciesName,
+    ImageKey,
     captions_of,
     document_frequencies,
     image_groups,
     named_frequencies,
 )
 from multimodal_eval.text.document_frequencies import DocumentFrequencies
-from multimodal_eval.text.image_keys import ImageKey
 from multimodal_eval.text.languages import UNFIT, fits
 from multimodal_eval.text.parsing import RESOURCE, open_parser
 from multimodal_eval.text.scene_graphs.captions import compared_captions

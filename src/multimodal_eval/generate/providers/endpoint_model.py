@@ -13,6 +13,7 @@ from abc import abstractmethod
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ import msgspec
 
 from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, RetryableError
-from multimodal_eval.core.retries import RETRYABLE
+from multimodal_eval.core.metric_failures import RETRYABLE
 from multimodal_eval.generate.http import HttpClient, checked_url, decoded
 from multimodal_eval.generate.protocol import (
     Answer,
@@ -122,14 +123,20 @@ class Probe:
 
 async def probe(endpoint: Endpoint, first: Request) -> None:
     """Try an endpoint with a request like `first`. Raises EndpointError with what to do if no request can succeed."""
-    known = await _models(endpoint)
+    known: list[str] = []  # empty if there is no list; a wrong key or a missing server shows in the request
+    with suppress(MultimodalEvalError, TimeoutError, ConnectionError):
+        async with asyncio.timeout(SECONDS):
+            known = await endpoint.models()
     kinds = {part.kind for turn in first.turns for part in turn.parts if isinstance(part, Media)}
     media = [_sample(kind) for kind in ("image", "audio") if kind in kinds]
+    parameters = msgspec.structs.replace(first.parameters, max_tokens=TOKENS, stop=[])
+    plain = Request("probe", (Turn("user", (Text(PROMPT),)),), parameters, schema=first.schema)
+    asked = dataclasses.replace(plain, turns=(Turn("user", (*media, Text(PROMPT))),)) if media else plain
     try:
-        failure = await _tried(endpoint, _request(first, media))
+        failure = await _tried(endpoint, asked)
         if failure is None:
             return
-        if media and await _tried(endpoint, _request(first, [])) is None:
+        if media and await _tried(endpoint, plain) is None:
             refused = " or ".join(sorted({f"{part.kind}s" if part.kind == "image" else part.kind for part in media}))
             raise EndpointError(
                 f"{endpoint.model!r} does not accept {refused} ({failure}). Choose a model that does, or data without. "
@@ -143,15 +150,6 @@ async def probe(endpoint: Endpoint, first: Request) -> None:
     raise EndpointError(
         f"{endpoint.base_url} refuses a test request: {failure}.{_advice(endpoint.model, known)} {_SKIP}"
     )
-
-
-async def _models(endpoint: Endpoint) -> list[str]:
-    """The names of the models; empty if there is no list. A wrong key or a missing server shows in the request."""
-    try:
-        async with asyncio.timeout(SECONDS):
-            return await endpoint.models()
-    except (MultimodalEvalError, TimeoutError, ConnectionError):
-        return []
 
 
 async def _tried(endpoint: Endpoint, request: Request, attempts: int = MALFORMED) -> str | None:
@@ -171,11 +169,6 @@ async def _tried(endpoint: Endpoint, request: Request, attempts: int = MALFORMED
     except RETRYABLE:
         return None
     return None
-
-
-def _request(first: Request, media: Sequence[Media]) -> Request:
-    parameters = msgspec.structs.replace(first.parameters, max_tokens=TOKENS, stop=[])
-    return Request("probe", (Turn("user", (*media, Text(PROMPT))),), parameters, schema=first.schema)
 
 
 def _sample(kind: str) -> Media:

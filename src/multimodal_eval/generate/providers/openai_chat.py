@@ -21,7 +21,6 @@ from multimodal_eval.core.config import GenerationConfig, Parameters
 from multimodal_eval.core.errors import ConfigError, RetryableError
 from multimodal_eval.core.records import JsonObject
 from multimodal_eval.generate.http import checked_url, decoded, excerpt, is_filtered
-from multimodal_eval.generate.outcomes import apart
 from multimodal_eval.generate.protocol import (
     Answer,
     FilteredError,
@@ -34,6 +33,7 @@ from multimodal_eval.generate.protocol import (
     Text,
     TokenProbability,
     Turn,
+    apart,
 )
 from multimodal_eval.generate.providers.endpoint_model import (
     SEVERAL,

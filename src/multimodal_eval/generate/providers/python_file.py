@@ -12,9 +12,8 @@ from pathlib import Path
 
 from multimodal_eval.core.config import GenerationConfig
 from multimodal_eval.core.errors import ConfigError, MultimodalEvalError, described
-from multimodal_eval.generate.functions import BatchGenerator, FunctionGenerator
 from multimodal_eval.generate.protocol import Generator
-from multimodal_eval.generate.registry import is_python_file
+from multimodal_eval.generate.registry import BatchGenerator, FunctionGenerator, is_python_file
 
 __all__ = ["open_generator"]
 

@@ -64,12 +64,8 @@ class OneAnswer:
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config = config
+        self.question = config.question or self.default_question  # what the judge decides
         self.needs: tuple[str, ...] = ("generated_answer", *(["references"] if config.require_references else []))
-
-    @property
-    def question(self) -> str:
-        """What the judge decides."""
-        return self.config.question or self.default_question
 
     @property
     def instruction(self) -> str:

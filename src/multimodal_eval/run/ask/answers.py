@@ -22,8 +22,8 @@ from multimodal_eval.generate.answer_tables import answer_table, exchange_table,
 from multimodal_eval.generate.cache import AnswerCache, AskedOnce
 from multimodal_eval.generate.engine import Asker, OpenRequestError, effort_of, run_async
 from multimodal_eval.generate.meter import Meter, Metered
-from multimodal_eval.generate.outcomes import Exchange, failed, without_thinking
 from multimodal_eval.generate.prompts import Earlier
+from multimodal_eval.generate.protocol import Exchange, failed, without_thinking
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged
 from multimodal_eval.run.ask.ask import Ask, Item, Reader
@@ -66,8 +66,10 @@ class AnswerReader(Reader):
             metered = Metered(generator, self.meters[0])
             asker = Asker(metered, effort_of(config, generator), config.accept_truncated)
         self.askers = [asker]
-        cache = stack.enter_context(AnswerCache.of(generator, config))
-        self._asked: Asker | AskedOnce = AskedOnce(asker, cache) if cache.on else asker
+        self._asked: Asker | AskedOnce = asker
+        if config.use_cache:
+            cache = stack.enter_context(AnswerCache.of(generator, config))
+            self._asked = AskedOnce(asker, cache) if cache.on else asker
 
     def chains(self, stream: int, part: int, first_row: int) -> Iterator[Sequence[Item]]:
         """The samples of a part. A dialogue comes with its last turn."""

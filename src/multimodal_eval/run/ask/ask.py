@@ -26,11 +26,9 @@ from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.storage import Location, is_url
 from multimodal_eval.generate.engine import Asker, BreakerError, OpenRequestError, for_each
-from multimodal_eval.generate.meter import BudgetError, Meter
-from multimodal_eval.generate.outcomes import Exchange, failed
-from multimodal_eval.generate.prices import money
+from multimodal_eval.generate.meter import BudgetError, Meter, money
 from multimodal_eval.generate.prompts import Earlier
-from multimodal_eval.generate.protocol import EndpointError
+from multimodal_eval.generate.protocol import EndpointError, Exchange, failed
 from multimodal_eval.judges.form import Place, Question
 from multimodal_eval.judges.verdict_tables import Judged
 from multimodal_eval.run.ask.replies import ANSWERS, Key, OpenSample, Replies, ReplyFiles, paid, resuming

@@ -24,8 +24,8 @@ from multimodal_eval.core.records import RunInfo
 from multimodal_eval.data.runs.journal import Journal
 from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
-from multimodal_eval.generate.outcomes import Exchange
-from multimodal_eval.generate.prices import cost_of
+from multimodal_eval.generate.meter import cost_of
+from multimodal_eval.generate.protocol import Exchange
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged, exchanges_kind, verdicts_kind
 

@@ -23,13 +23,13 @@ from multimodal_eval.core.config import GenerationConfig, UntilConfig
 from multimodal_eval.core.errors import ConfigError
 from multimodal_eval.core.metric import Metric
 from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.core.scores import code_of
+from multimodal_eval.core.score import code_of
 from multimodal_eval.core.scoring import averages
 from multimodal_eval.data.readers.arranged_input import sample_id
 from multimodal_eval.data.runs.run import Run
 from multimodal_eval.data.runs.sample_table import to_batch
 from multimodal_eval.generate.answer_tables import exchanges_of, with_answers
-from multimodal_eval.generate.outcomes import Exchange
+from multimodal_eval.generate.protocol import Exchange
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.verdict_tables import Judged
 from multimodal_eval.run.plan import Plan

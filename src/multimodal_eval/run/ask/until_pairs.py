@@ -26,7 +26,7 @@ from multimodal_eval.data.readers.arranged_input import Draw
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.evaluation.judge_metric import JudgeMetric
-from multimodal_eval.generate.outcomes import Exchange
+from multimodal_eval.generate.protocol import Exchange
 from multimodal_eval.judges.form import Place, Verdict
 from multimodal_eval.judges.verdict_tables import Judged, rows_of, verdicts_kind
 from multimodal_eval.run.ask.until import Draws, Until, ends

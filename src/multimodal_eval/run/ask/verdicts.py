@@ -17,8 +17,8 @@ from multimodal_eval.data.runs.run_content import Kind
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.evaluation.asking import AskingMetric
 from multimodal_eval.generate.engine import run_async
-from multimodal_eval.generate.outcomes import Exchange
 from multimodal_eval.generate.prompts import Earlier
+from multimodal_eval.generate.protocol import Exchange
 from multimodal_eval.generate.template import PromptCostError, PromptError
 from multimodal_eval.judges.form import Place
 from multimodal_eval.judges.panel import Panel, check_known, is_known, is_label

@@ -134,7 +134,7 @@ def with_model(config: RunConfig, model: Model | None) -> RunConfig:
         generation = msgspec.structs.replace(generation or GenerationConfig(model=name), model=name)
     if generation is None:
         return config
-    from multimodal_eval.generate.prices import with_price
+    from multimodal_eval.generate.meter import with_price
     from multimodal_eval.generate.prompts import with_files
 
     if generation.serve is not None and generation.server is None:
@@ -146,7 +146,7 @@ def with_model(config: RunConfig, model: Model | None) -> RunConfig:
 
 def with_changes(config: GenerationConfig, changes: dict[str, Any]) -> GenerationConfig:
     """The settings of a run that is continued. Only those may change that change no answer."""
-    from multimodal_eval.generate.prices import with_price
+    from multimodal_eval.generate.meter import with_price
 
     for name in changes:
         if name not in CHANGEABLE:
@@ -217,8 +217,7 @@ def generation_again(plan: Plan, model: Model | None, label: str) -> Generation 
 
 def as_generator(model: object, what: str = "model") -> Generator:
     """A generator, or a function as one; `what` is the name of the argument."""
-    from multimodal_eval.generate.functions import FunctionGenerator
-    from multimodal_eval.generate.registry import checked
+    from multimodal_eval.generate.registry import FunctionGenerator, checked
 
     if hasattr(model, "answer"):
         return checked(model, type(model).__name__)

@@ -35,8 +35,18 @@ from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.generate.batch_files import BatchResult, BatchResults, BatchWriter, custom_id, refuse_existing
 from multimodal_eval.generate.engine import Asker, Effort, OpenRequestError, run_async
 from multimodal_eval.generate.http import excerpt, is_filtered
-from multimodal_eval.generate.outcomes import Exchange, Outcome, failed, outcome_of, refused_request
-from multimodal_eval.generate.protocol import EndpointError, Generator, MalformedReplyError, RejectedError, Request
+from multimodal_eval.generate.protocol import (
+    EndpointError,
+    Exchange,
+    Generator,
+    MalformedReplyError,
+    Outcome,
+    RejectedError,
+    Request,
+    failed,
+    outcome_of,
+    refused_request,
+)
 from multimodal_eval.generate.providers.endpoint_model import without_alternatives
 from multimodal_eval.generate.providers.openai_chat import ChatGenerator, answer_from
 from multimodal_eval.generate.registry import find_generator

@@ -11,7 +11,7 @@ and no step needs more memory than a few parts.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -35,8 +35,7 @@ from multimodal_eval.core.corpus import (
 )
 from multimodal_eval.core.errors import ConfigError, OpenSamplesError
 from multimodal_eval.core.metric import Metric
-from multimodal_eval.core.metric_failures import blamed_on
-from multimodal_eval.core.retries import GaveUpError, Retries
+from multimodal_eval.core.metric_failures import GaveUpError, Retries, blamed_on
 from multimodal_eval.core.sample import Sample
 from multimodal_eval.core.scoring import with_failures_marked
 from multimodal_eval.data.runs.run_folder import RunFolder, state_name
@@ -47,6 +46,7 @@ from multimodal_eval.run.step import Step
 FittedStates = dict[str, Any]  # by metric, of a type defined by the metric
 PARTS_PER_BUCKET = 4
 MAX_BUCKETS = 1024  # every part is searched for every bucket
+_PART, _BUCKET = "{}.part-{:05d}", "{}.bucket-{:05d}"  # scratch files, by the name of the statistics
 _INDEX = "moved"  # the buckets with moved rows, by metric
 Hashes = NDArray[np.uint64]
 
@@ -74,7 +74,8 @@ class Fit(Step):
         for name, metrics in self.fitting.items():
             state = sums.get(name)
             if name in large:
-                state = self._united(name)
+                buckets = (folder.read_piece(_BUCKET.format(name, bucket), 0) for bucket in range(self.buckets))
+                state = state_type(metrics[0]).united(bucket for bucket in buckets if bucket is not None)
                 if hasattr(state, "rows"):
                     state.rows = large[name]
             for metric in metrics if state is not None else ():
@@ -91,12 +92,14 @@ class Fit(Step):
         """The sums of small statistics by name, and the rows of large ones, whose buckets are summed in the folder."""
         sums: dict[str, TreeSum] = {}
         large: dict[str, int] = {}
-        sizes = self.run.info.parts
+        run, sizes = self.run, self.run.info.parts
+        fitting = [each for each in run.plan.metrics if each.corpus is not None and each.name not in run.reusable]
+        placement = placement_of(fitting)
         moved = self._moved_buckets() if self.groups else []
         done, total = 0, sum(sizes)
         results = chain(
-            zip(sizes, self._mapped("part", self.run.parts), strict=True),
-            ((0, states) for states in (self._mapped("moved", moved) if moved else ())),
+            zip(sizes, run.engine.map(self, Phase("part", run.parts, placement)), strict=True),
+            ((0, states) for states in (run.engine.map(self, Phase("moved", moved, placement)) if moved else ())),
         )
         for size, states in results:
             refuse_crashed(states, "gathering the corpus statistics")
@@ -107,20 +110,12 @@ class Fit(Step):
                     with blamed_on(name, "adding its corpus statistics"):
                         sums.setdefault(name, TreeSum()).add(state)
             done += size
-            self.run.progress("fitting", done, total)
+            run.progress("fitting", done, total)
         buckets = range(self.buckets if large else 0)
-        for number, result in enumerate(self.run.engine.map(self, Phase("merge", buckets)), 1):
+        for number, result in enumerate(run.engine.map(self, Phase("merge", buckets)), 1):
             refuse_crashed(result, "summing the corpus statistics")
-            self.run.progress("merging", number, self.buckets)
+            run.progress("merging", number, self.buckets)
         return {name: tree.value for name, tree in sums.items()}, large
-
-    def _mapped(self, work: str, items: Sequence[int]) -> Iterator[Any]:
-        fitting = [
-            metric
-            for metric in self.run.plan.metrics
-            if metric.corpus is not None and metric.name not in self.run.reusable
-        ]
-        return self.run.engine.map(self, Phase(work, items, placement_of(fitting)))
 
     def _moved_buckets(self) -> list[int]:
         """Find the rows that belong to rows of other parts. Returns the buckets in which they are fitted."""
@@ -190,7 +185,7 @@ class Fit(Step):
         for name, metrics in self.fitting.items():
             groups = self.groups.get(name)
             rows = samples if groups is None else self.grouping.move(name, groups, part, batch, samples)
-            states[name] = self._state_of(metrics[0], rows, _part_of(name, part))
+            states[name] = self._state_of(metrics[0], rows, _PART.format(name, part))
         return states
 
     def moved(self, bucket: int) -> FittedStates:
@@ -199,7 +194,7 @@ class Fit(Step):
         for name, groups in self.groups.items():
             if bucket in self.grouping.moved(name):
                 samples, rows = self.grouping.moved_rows(name, groups, bucket)
-                file = _part_of(name, len(self.run.parts) + bucket)
+                file = _PART.format(name, len(self.run.parts) + bucket)
                 states[name] = self._state_of(self.fitting[name][0], samples, file, rows)
         return states
 
@@ -222,17 +217,12 @@ class Fit(Step):
         for name, metrics in self.fitting.items():
             moved = self.grouping.moved(name) if name in self.groups else []
             places = chain(range(parts), (parts + number for number in moved))
-            stored = (folder.read_piece(_part_of(name, place), bucket) for place in places)
+            stored = (folder.read_piece(_PART.format(name, place), bucket) for place in places)
             pieces = (piece for piece in stored if piece is not None)
             first = next(pieces, None)
             if first is not None:
                 merged = state_type(metrics[0]).merged(chain([first], pieces))
-                folder.write_pieces(_bucket_of(name, bucket), [merged], is_temporary=True)
-
-    def _united(self, name: str) -> Any:
-        """The sum of large statistics, after all buckets are summed."""
-        buckets = (self.run.folder.read_piece(_bucket_of(name, bucket), 0) for bucket in range(self.buckets))
-        return state_type(self.fitting[name][0]).united(bucket for bucket in buckets if bucket is not None)
+                folder.write_pieces(_BUCKET.format(name, bucket), [merged], is_temporary=True)
 
 
 @dataclass(frozen=True)
@@ -240,14 +230,6 @@ class Stored:
     """Placeholder for the statistics of a part that are stored in the run folder, with the number of their rows."""
 
     rows: int = 0
-
-
-def _part_of(name: str, part: int) -> str:
-    return f"{name}.part-{part:05d}"
-
-
-def _bucket_of(name: str, bucket: int) -> str:
-    return f"{name}.bucket-{bucket:05d}"
 
 
 class TreeSum:

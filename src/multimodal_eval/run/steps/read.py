@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from multimodal_eval.data.readers.files import DataFile
-    from multimodal_eval.data.readers.inputs import FileInput
 
 __all__ = ["Take"]
 
@@ -106,32 +105,28 @@ class Read(Step):
         return read
 
     def _read_in_parallel(self, source: Input) -> ReadInput | None:
-        """Store the samples in parallel. None if they must be read from start to end; then nothing is stored."""
-        if not source.paths:
+        """Store the samples in parallel, if the input is large and can be read from several places.
+
+        None if they must be read from start to end; then nothing is stored.
+        """
+        workers, config = self.run.engine.workers, self.run.plan.config
+        is_chosen = config.limit is not None or config.ids is not None or config.only_answered
+        if is_chosen or workers == 1 or not source.paths:
             return None
         from multimodal_eval.data.readers.inputs import FileInput
+        from multimodal_eval.data.readers.splits import has_splits, is_divisible, is_parquet, split_size
 
-        if not isinstance(source, FileInput) or not self._is_worthwhile(source):
+        if not isinstance(source, FileInput) or source.is_vqa or not has_splits(source.files):
+            return None
+        # Other files are read twice: first to count their records.
+        counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in source.files)
+        total = bytes_of(source.files)
+        is_large = total > split_size(total, workers)
+        if not is_large or not (counted_fast or (workers != 2 and len(source.files) > 1)):
             return None
         from multimodal_eval.run.steps.parallel_reading import read_in_parallel
 
         return read_in_parallel(self, source)
-
-    def _is_worthwhile(self, source: FileInput) -> bool:
-        """Whether the input is large, and can be read from several places."""
-        from multimodal_eval.data.readers.splits import has_splits, is_divisible, is_parquet, split_size
-
-        workers, files = self.run.engine.workers, source.files
-        config = self.run.plan.config
-        is_chosen = config.limit is not None or config.ids is not None or config.only_answered
-        if is_chosen or workers == 1 or source.is_vqa or not has_splits(files):
-            return False
-        # Other files are read twice: first to count their records.
-        counted_fast = all(is_divisible(file.path) or is_parquet(file.path) for file in files)
-        if workers == 2 and not counted_fast:
-            return False
-        total = bytes_of(files)
-        return total > split_size(total, workers) and (counted_fast or len(files) > 1)
 
     def _read_again(self, parts: Sequence[int]) -> None:
         """Store some parts again, from the same input."""

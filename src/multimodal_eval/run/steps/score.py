@@ -20,22 +20,20 @@ from multimodal_eval.core.config import RunConfig
 from multimodal_eval.core.errors import OpenSamplesError, RunFolderError
 from multimodal_eval.core.judge_config import judged_columns
 from multimodal_eval.core.metric import Metric, Scorer
-from multimodal_eval.core.metric_failures import blamed_on
+from multimodal_eval.core.metric_failures import Retries, blamed_on
 from multimodal_eval.core.progress import named
-from multimodal_eval.core.records import COMPOSITE
-from multimodal_eval.core.retries import Retries
+from multimodal_eval.core.records import COMPOSITE, StoredSignature
 from multimodal_eval.core.score import Score as SampleScore
-from multimodal_eval.core.score import unscored
-from multimodal_eval.core.scores import Scores, code_of, joined
+from multimodal_eval.core.score import Scores, code_of, joined, unscored
 from multimodal_eval.core.scoring import rows_to_score, score_rows
 from multimodal_eval.data.runs.run_content import part_name, with_checksum, without_checksum
 from multimodal_eval.data.runs.run_folder import RunFolder
 from multimodal_eval.data.runs.sample_table import columns_of_metric, key_columns, score_columns, stored_scores
-from multimodal_eval.evaluation.composite_score import composite_of_columns
+from multimodal_eval.evaluation.composite_score import composite_of_columns, composite_signature
 from multimodal_eval.lint.facts import FACTS, Facts, facts_of
 from multimodal_eval.media.policy import policy_of, using
 from multimodal_eval.run.engine.base import Crashed, Phase, placement_of
-from multimodal_eval.run.step import RunContext, Step, signatures, stored_signature
+from multimodal_eval.run.step import RunContext, Step, run_settings, stored_signature
 
 T = TypeVar("T")
 
@@ -116,8 +114,12 @@ class Sign(Step):
 
     def make(self, left: Sequence[Any]) -> None:
         """Note or compare."""
-        run = self.run
-        current, known = signatures(run.plan, run.states), run.info.signatures
+        run, plan, known = self.run, self.run.plan, self.run.info.signatures
+        current = {metric.name: stored_signature(metric, run.states.of(metric), plan.config) for metric in plan.metrics}
+        if plan.composite and plan.task is not None:
+            headline = next((metric for metric in plan.metrics if metric.name == plan.task.headline), None)
+            signature = composite_signature(plan.task).extended(**run_settings(plan.config, headline, COMPOSITE))
+            current[COMPOSITE] = StoredSignature(str(signature), signature.to_dict())
         if not known:
             run.folder.record_checksums()
             run.note(state="scoring", signatures=current)
@@ -218,11 +220,6 @@ class Score(Step):
                 scorers[metric.name] = metric.open(state)
         return scorers
 
-    @cached_property
-    def _expecting(self) -> list[tuple[Metric, Any]]:
-        """The metrics whose scorers want to know which samples come next."""
-        return [(m, self.scorers[m.name]) for m in self.fresh if hasattr(self.scorers[m.name], "expect")]
-
     def probe(self, suspect: Suspect) -> None:
         """Score some samples of a part only to test whether the process crashes."""
         samples = self._batch(suspect.part)[suspect.start : suspect.stop]
@@ -261,8 +258,9 @@ class Score(Step):
         only these samples.
         """
         folder = self.run.folder
-        expect = partial(announce_to, self._expecting, self.run.plan.config)
-        samples = self.upcoming.batch(part, self._batch, expect) if self._expecting else self._batch(part)
+        expecting = [(m, self.scorers[m.name]) for m in self.fresh if hasattr(self.scorers[m.name], "expect")]
+        expect = partial(announce_to, expecting, self.run.plan.config)
+        samples = self.upcoming.batch(part, self._batch, expect) if expecting else self._batch(part)
         fresh = self._fresh_scores(part, samples)
         if (open_part := _open_part(fresh)) is not None:
             if not self.run.accept_open:
@@ -294,8 +292,10 @@ class Score(Step):
 
     def _batch(self, part: int) -> Batch:
         """The samples of a part, with the verdicts on them. In a run, scoring asks no judge."""
-        batch = self.run.folder.read_batch(part)
-        judges = [metric.name for metric in self.run.plan.judges if metric.name not in self.run.reusable]
+        batch, plan = self.run.folder.read_batch(part), self.run.plan
+        judges = (
+            [judge.name for judge in plan.judges if judge.name not in self.run.reusable] if plan.config.judges else []
+        )
         if not judges:
             return batch
         from multimodal_eval.judges.verdict_tables import with_verdicts
