@@ -172,6 +172,7 @@ def test_a_budget_is_shared_by_all_models_each_at_its_price(tmp_path):
     with judge_server(models=("tiny", "other")) as server:
         models = [JudgeModel(model=f"openai:{name}", base_url=server.url) for name in ("tiny", "other")]
         settings = {"models": models, "prices": str(prices), "parameters": {"max_tokens": 50}, "use_probe": False}
+        settings["concurrency"] = 8  # a request that the stop of a run cancels has no exchange to be counted
         whole = evaluate(rows(10), metrics=["good"], judges={"good": settings}, progress=False)
         # seven tokens per request: 10 * 7 * 1 + 10 * 7 * 2
         assert whole.info.judging["good"].cost == 210
